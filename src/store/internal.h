@@ -524,8 +524,8 @@ CopyJob    *successor_job(Relation rel, const TableVersion *version);
 
 /* After manifest_begin: builders that go on from the version's dictionaries. False when memory is short. */
 bool		successor_dictionaries(Relation rel, const TableVersion *version, CopyJob *job);
-/* Are the dictionaries that they have added to what they were? Otherwise what is wrong with them would be sealed anew. */
-bool		grown_bases_are_sealed(const CopyJob *job);
+/* Are the dictionaries that they go on from what they were? Otherwise what is wrong with them would be sealed anew, or lead astray. */
+bool		bases_are_sealed(const CopyJob *job);
 bool		has_dictionaries(const TableVersion *version);
 
 /* Has a dictionary become too large? */

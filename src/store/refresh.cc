@@ -509,10 +509,12 @@ rebuild(Refresh *r)
 
 	if (!begin_building(r))
 		return false;
-	build_tablets(r);
+	/* before values are looked up there */
+	r->damaged = !bases_are_sealed(r->job);
+	if (!r->damaged)
+		build_tablets(r);
 	end_building(r);
 	r->outgrown = has_outgrown(r->job) || wants_halves(r->rel, r->job);
-	r->damaged = r->damaged || !grown_bases_are_sealed(r->job);
 	if (r->damaged || r->outgrown)
 	{
 		import_abandon();

@@ -175,7 +175,7 @@ registry_check(Relation rel)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("what says where tablets of table \"%s\" are does not match its checksum", RelationGetRelationName(rel)),
-				 errhint("gpuvm.release() and then gpuvm.import() copy the table anew.")));
+				 errhint("gpuvm.release() and then gpuvm.import() of it, or of the partitioned table that it belongs to, copy it anew.")));
 }
 
 VersionPin *

@@ -61,15 +61,11 @@ successor_dictionaries(Relation rel, const TableVersion *version, CopyJob *job)
 }
 
 bool
-grown_bases_are_sealed(const CopyJob *job)
+bases_are_sealed(const CopyJob *job)
 {
 	for (uint32 i = 0; i < job->ncols; i++)
-	{
-		const DictionaryBuilder *builder = arena_at<DictionaryBuilder>(job->columns[i].builder);
-
-		if (job->columns[i].builder != 0 && builder->nadded > 0 && !dictionary_is_sealed(builder->base))
+		if (job->columns[i].builder != 0 && !dictionary_is_sealed(arena_at<DictionaryBuilder>(job->columns[i].builder)->base))
 			return false;
-	}
 	return true;
 }
 

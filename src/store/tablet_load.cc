@@ -455,10 +455,10 @@ build_version(Sharing *s, VersionPin *pin)
 	job->max_tablets = static_cast<uint32>(Min(2 * max_tablets_of_slice(end - first, job->tablet_rows) +
 											   max_image_tablets(job->columns, static_cast<int>(job->ncols)), uint64{PG_UINT32_MAX}));
 	job->manifest = manifest_begin(job->max_tablets, 0);
-	if (job->manifest != 0 && successor_dictionaries(s->rel, s->version, job) && read_tablets(s, job, first))
+	if (job->manifest != 0 && successor_dictionaries(s->rel, s->version, job))
 	{
-		damaged = !grown_bases_are_sealed(job);
-		if (!damaged && publish(s, pin, job))
+		damaged = !bases_are_sealed(job);
+		if (!damaged && read_tablets(s, job, first) && publish(s, pin, job))
 			return true;
 	}
 	import_abandon();

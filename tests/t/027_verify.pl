@@ -77,6 +77,7 @@ mended(sub { return (newest('GPVT', 3, 88), $data + 8 * 1234) }, 'values');
 mended(sub { return (newest('GPVT', 3, 88), 24) }, 'where the tablet\'s blocks begin');
 mended(sub { my $dictionary = newest('GPVD', undef, 48); return ($dictionary, first_character($dictionary)) },
 	'a value of the dictionary');
+mended(sub { my $dictionary = newest('GPVD', undef, 48); return ($dictionary, used_slot($dictionary) + 3) }, 'where a value is found');
 
 # What names the tablets and dictionaries cannot be gone on from, nor what it names be freed: that is an error, however often.
 for my $offset (5, 6, 24, 45, 47, 93, 94)
@@ -269,6 +270,19 @@ sub first_character
 	my ($dictionary) = @_;
 
 	return unpack('Q', content($dictionary, unpack('Q', content($dictionary, 56, 8)), 8)) + 4;
+}
+
+# The first of a dictionary's hash slots that leads to an entry.
+sub used_slot
+{
+	my ($dictionary) = @_;
+	my $slots = unpack('Q', content($dictionary, 64, 8));
+
+	for my $i (0 .. unpack('L', content($dictionary, 8, 4)) - 1)
+	{
+		return $slots + 8 * $i if unpack('Q', content($dictionary, $slots + 8 * $i, 8)) != 0;
+	}
+	die 'no slot in use';
 }
 
 # The arena's files, open.
