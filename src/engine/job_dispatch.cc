@@ -24,6 +24,7 @@
 #include "engine/job_run.h"
 #include "engine/job_stage.h"
 #include "engine/job_window.h"
+#include "engine/log.h"
 #include "engine/pin_words.h"
 
 namespace gpuvm {
@@ -557,6 +558,18 @@ wait_for_more(Attempt outcome, Job *job, JobMemory *memory, SetAccount *account,
 	return memory->wait_for_more(ended);
 }
 
+/* The server's log is where one looks why PostgreSQL's own plan ran. */
+static void
+log_shortage(EngineContext *context, const Job *job)
+{
+	const auto	mb = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
+
+	log_line("a job found no memory, after %u restarts and %llu ms of waiting: it had %llu MB at most, of %llu MB all have %llu MB, and result sets %llu MB%s%s",
+			 job->restarts, static_cast<unsigned long long>(job->queue_ns / 1000000), mb(job->memory_peak), mb(context->memory.limit()),
+			 mb(context->memory.used()), mb(context->arena.header()->result_bytes.load()),
+			 job->device_refusal[0] ? "; the device: " : "", job->device_refusal);
+}
+
 /* What finds no memory is begun again when there is some; at last by one thread, which needs one table where many need one each. */
 static bool
 run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell)
@@ -594,6 +607,8 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 	job->restarts = restarts;
 	job->queue_ns = static_cast<uint64_t>(waited.count());
 	job->memory_peak = memory.peak();
+	if (outcome != Attempt::Done && job->cancel.load() == 0 && strcmp(job->failure, OUT_OF_MEMORY) == 0)
+		log_shortage(context, job);
 	return outcome == Attempt::Done;
 }
 

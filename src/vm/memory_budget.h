@@ -56,6 +56,7 @@ public:
 
 	/* 0: there is none. */
 	void		set_limit(uint64_t bytes) { limit_.store(bytes == 0 ? MOST : std::min(bytes, MOST), std::memory_order_relaxed); }
+	uint64_t	limit() const { return limit_.load(std::memory_order_relaxed); }
 	uint64_t	used();
 
 	/* What gives back that which is only kept for later jobs; called where memory is short, with no lock held. */
