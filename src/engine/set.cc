@@ -430,7 +430,10 @@ ResultSet::bring_home(DeviceLibrary *library, SetAccount *account)
 	std::vector<uint64_t *> nulls(columns_.size());
 	std::vector<char *> values(columns_.size());
 	ResultSet	home(shape_);
-	const auto	capacity_of = [all](uint64_t first) { return static_cast<uint32_t>(align_up(std::min<uint64_t>(all - first, SET_TABLET_ROWS), TABLET_PAD_ROWS)); };
+	const auto	capacity_of = [all](uint64_t first)
+	{
+		return static_cast<uint32_t>(align_up(std::min<uint64_t>(all - first, SET_TABLET_ROWS), TABLET_PAD_ROWS));
+	};
 	uint64_t	bytes = 0;
 	SetShare	more;
 

@@ -7,10 +7,10 @@
  *
  * Whoever looks waits for it, so it hangs where no thread has wanted a processor or a disk for as long, whatever the
  * Job says: a job that waits until its rows are taken is not waited for. One whose own thread looks every few
- * milliseconds whether there is room for its rows, which it does for seconds at most, does not hang. A device computes while all threads sleep, so
- * where there is one that takes DEVICE_PATIENCE times as long. A job that was canceled hangs, too, if it has not
- * stopped when its thread has had CANCEL_SHARE_MS of a processor, as far as these were shared fairly: it asks every
- * few milliseconds of its own time whether it is to stop.
+ * milliseconds whether there is room for its rows, which it does for seconds at most, does not hang. A device
+ * computes while all threads sleep, so where there is one that takes DEVICE_PATIENCE times as long. A job that was
+ * canceled hangs, too, if it has not stopped when its thread has had CANCEL_SHARE_MS of a processor, as far as these
+ * were shared fairly: it asks every few milliseconds of its own time whether it is to stop.
  */
 #include "pg/engine_watch.h"
 

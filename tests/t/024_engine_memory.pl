@@ -86,7 +86,8 @@ $idle = $node->background_psql('postgres', on_error_stop => 0);
 $idle->query_safe('SET gpuvm.require = cpu; BEGIN; DECLARE c CURSOR FOR
 	SELECT q.k, q.n, w.v FROM (SELECT k, sum(v) AS n FROM wide GROUP BY k OFFSET 0) q JOIN wide w ON w.v = q.n');
 $idle->query_safe('MOVE 1 IN c');
-cmp_ok($node->safe_psql('postgres', q{SELECT value FROM gpuvm.stats WHERE counter = 'result bytes'}), '>', 12 << 20, 'a cursor that is not read keeps its rows');
+cmp_ok($node->safe_psql('postgres', q{SELECT value FROM gpuvm.stats WHERE counter = 'result bytes'}), '>', 12 << 20,
+	'a cursor that is not read keeps its rows');
 $since = time;
 like($node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF) $both"), qr/Rows Did Not Stay: out of memory for result sets/,
 	'what finds no room beside it says so');
