@@ -539,7 +539,10 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		? Attempt::ShortByThreads : Attempt::ShortOfMemory;
 }
 
-/* Waits until it is worth while to begin again, in the queue of what it was short of. Nothing of the other is kept for it. */
+/*
+ * Waits until it is worth while to begin again, in the queue of what it was short of. Who waits for memory keeps what he has of
+ * sets, but not the other way round: so no two wait for each other.
+ */
 static bool
 wait_for_more(Attempt outcome, Job *job, JobMemory *memory, SetAccount *account, const std::function<bool()> &ended)
 {
@@ -554,7 +557,6 @@ wait_for_more(Attempt outcome, Job *job, JobMemory *memory, SetAccount *account,
 			return ended();
 		});
 	}
-	account->start_over();
 	return memory->wait_for_more(ended);
 }
 

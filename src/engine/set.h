@@ -51,7 +51,6 @@ public:
 	/* This attempt was refused, or a device has refused it so much, and others may give some back. */
 	bool		can_wait() { return memory_.can_wait(); }
 	bool		can_wait_for(uint64_t bytes) { return memory_.can_wait_for(bytes); }
-	void		start_over() { memory_.start_over(); }
 	bool		wait_for_more(const std::function<bool()> &ended);
 
 	void		begin_job() { memory_.begin_job(); }

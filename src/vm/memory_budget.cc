@@ -74,6 +74,7 @@ MemoryBudget::change(JobMemory *job, uint64_t held, uint64_t granted)
 	held_ += held - job->held_;
 	job->held_ = held;
 	job->peak_ = std::max(job->peak_, held);
+	job->most_ = std::max(job->most_, held);
 	job->granted_ = granted;
 	reserved_ += job->reserve();
 }
@@ -83,7 +84,7 @@ MemoryBudget::refuse(JobMemory *job, uint64_t bytes, bool its_turn)
 {
 	if (job == nullptr)
 		return;
-	job->wanted_ = std::min(job->held_ + bytes, MOST);
+	job->wanted_ = std::min(std::max(job->held_ + bytes, job->least_), MOST);
 	/* there may be room by now */
 	job->had_all_ = its_turn && !others_hold(job) && !fits(job, bytes);
 }
@@ -244,6 +245,7 @@ JobMemory::start_over()
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
+	least_ = std::max({least_, most_, granted_ / 2});
 	reset();
 	wanted_ = 0;
 	budget_->call_first();
@@ -335,6 +337,7 @@ JobMemory::wait_for_more(const std::function<bool()> &ended)
 	if (wanted_ == 0 || had_all_ || ++tries_ > MemoryBudget::MOST_TRIES)
 		return false;
 	reset();
+	most_ = 0;
 	waiting.insert(place(), this);
 	waiting_ = true;
 	for (;;)
@@ -362,6 +365,8 @@ JobMemory::wait_for_more(const std::function<bool()> &ended)
 	waited_ += MemoryBudget::Clock::now() - since;
 	wanted_ = 0;
 	budget_->call_first();
+	if (turn != Turn::Begins)
+		least_ = 0;
 	return turn == Turn::Begins;
 }
 

@@ -127,7 +127,7 @@ public:
 	/* It begins or ends to wait for its client. A session that has waited is not waited for until its job ends: its client decides when its query does. */
 	void		wait_for_client(bool waits);
 
-	/* All that it had is given back, to begin again: nothing is kept for it. */
+	/* All that it had is given back, to begin again: nothing is kept for it. When it is refused it will want as much as it had. */
 	void		start_over();
 
 	/* Has it been refused, and may wait_for_more() help? */
@@ -177,6 +177,8 @@ private:
 	uint64_t	kept_ = 0;		/* of it, from earlier jobs of the session */
 	uint64_t	peak_ = 0;
 	uint64_t	granted_ = 0;
+	uint64_t	most_ = 0;		/* that it had since it began again */
+	uint64_t	least_ = 0;		/* that it will want, as it had so much before it started over */
 	uint64_t	wanted_ = 0;	/* when it was refused */
 	bool		had_all_ = false;	/* when it was refused: nobody else would have given back any */
 	int			tries_ = 0;

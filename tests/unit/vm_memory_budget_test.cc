@@ -261,6 +261,28 @@ TEST_F(MemoryBudgetTest, WhatStaysOfAJobThatWaitsIsNobodys)
 	EXPECT_EQ(budget_.used(), 0u);
 }
 
+/* As a job that waits for something else does: it is not to find out step by step again what it needs. */
+TEST_F(MemoryBudgetTest, WhoStartsOverWantsAsMuchAsHeHad)
+{
+	JobMemory	job(&budget_), other(&budget_);
+
+	ASSERT_TRUE(budget_.take(&job, 35 * MB));
+	budget_.give_back(job.number(), 35 * MB);
+	job.start_over();
+	ASSERT_TRUE(budget_.take(&other, 30 * MB));
+	ASSERT_FALSE(budget_.take(&job, 11 * MB));
+
+	std::thread waits([&] { EXPECT_TRUE(job.wait_for_more(never)); });
+
+	std::this_thread::sleep_for(std::chrono::milliseconds(50));
+	budget_.give_back(other.number(), 30 * MB);
+	waits.join();
+	EXPECT_TRUE(budget_.take(&job, 11 * MB));
+	EXPECT_TRUE(budget_.take(&job, 24 * MB)) << "it is kept for it";
+	budget_.give_back(job.number(), 35 * MB);
+	budget_.give_back(large_.number(), 60 * MB);
+}
+
 TEST_F(MemoryBudgetTest, WhereTheSystemHasNoneNobodyBeginsAgain)
 {
 	JobMemory	job(&budget_);
