@@ -404,7 +404,7 @@ class Queries:
     def unknown(self, rng, g):
         """A text that no program computes, though it does what it is made of."""
         x = g.column(INTS) or g.leaf("int4")
-        forms = [f"({x})::text", f"({x} % 7)::text", f"concat({x}, '-', id % 3)", f"(CASE WHEN {x} <> 0 THEN (10 / {x})::text ELSE 'none' END)"]
+        forms = [f"({x})::text", f"({x} % 7)::text", f"concat({x}, '-', ({x}) % 3)", f"(CASE WHEN {x} <> 0 THEN (10 / {x})::text ELSE 'none' END)"]
         if isinstance(g, TypedGenerator):
             time = g.tame(("date", "timestamp", "timestamp", "timestamptz"))
             texts = [name for name, c in g.typed(("text", "variable text"))]
