@@ -279,18 +279,16 @@ JobMemory::can_wait()
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
-	return wanted_ != 0 && !had_all_ && tries_ < MemoryBudget::MOST_TRIES;
+	return may_wait();
 }
 
 bool
 JobMemory::can_wait_for(uint64_t bytes)
 {
-	{
-		std::lock_guard<std::mutex> lock(budget_->mutex_);
+	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
-		budget_->refuse(this, bytes, true);
-	}
-	return can_wait();
+	budget_->refuse(this, bytes, true);
+	return may_wait();
 }
 
 /* Of one that waits since then; `first` of all. */
@@ -334,8 +332,9 @@ JobMemory::wait_for_more(const std::function<bool()> &ended)
 	bool		yielded = false;
 	Turn		turn = Turn::Waits;
 
-	if (wanted_ == 0 || had_all_ || ++tries_ > MemoryBudget::MOST_TRIES)
+	if (!may_wait())
 		return false;
+	tries_++;
 	reset();
 	most_ = 0;
 	waiting.insert(place(), this);

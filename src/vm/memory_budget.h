@@ -124,10 +124,13 @@ public:
 	/* Most that it ever had at a time. */
 	uint64_t	peak();
 
-	/* It begins or ends to wait for its client. A session that has waited is not waited for until its job ends: its client decides when its query does. */
+	/*
+	 * It begins or ends to wait for its client. A session that has done so is not waited for until its job ends: when its
+	 * query does is up to the client.
+	 */
 	void		wait_for_client(bool waits);
 
-	/* All that it had is given back, to begin again: nothing is kept for it. When it is refused it will want as much as it had. */
+	/* All is given back, to begin again: nothing is kept for it. When it is refused it will want as much as it had. */
 	void		start_over();
 
 	/* Has it been refused, and may wait_for_more() help? */
@@ -158,6 +161,7 @@ private:
 	friend class MemoryBudget;
 
 	void		reset();
+	bool		may_wait() const { return wanted_ != 0 && !had_all_ && tries_ < MemoryBudget::MOST_TRIES; }
 	std::list<JobMemory *>::iterator place();
 	uint64_t	needs() const { return wanted_ - std::min(wanted_, kept_); }
 	uint64_t	reserve() const { return granted_ - std::min(granted_, held_); }
