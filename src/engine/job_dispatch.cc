@@ -15,6 +15,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <system_error>
 
 #include "engine/awake.h"
 #include "engine/blame.h"
@@ -562,13 +563,21 @@ wait_for_more(Attempt outcome, Job *job, JobMemory *memory, SetAccount *account,
 
 /* The server's log is where one looks why PostgreSQL's own plan ran. */
 static void
-log_shortage(EngineContext *context, const Job *job)
+log_shortage(EngineContext *context, const Job *job, const JobMemory::Refusal &refusal)
 {
 	const auto	mb = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
+	const auto	kb = [](uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 10); };
+	char		why[128] = "from the heap";
 
-	log_line("a job found no memory, after %u restarts and %llu ms of waiting: it had %llu MB at most, of %llu MB all have %llu MB, and result sets %llu MB%s%s",
-			 job->restarts, static_cast<unsigned long long>(job->queue_ns / 1000000), mb(job->memory_peak), mb(context->memory.limit()),
-			 mb(context->memory.used()), mb(context->arena.header()->result_bytes.load()),
+	if (refusal.error != 0)
+		snprintf(why, sizeof(why), "%llu kB from the system: %s", kb(refusal.asked), std::generic_category().message(refusal.error).c_str());
+	else if (refusal.asked != 0)
+		snprintf(why, sizeof(why), "%llu kB beside %llu", kb(refusal.asked), kb(refusal.had));
+	log_line("a job found no memory on %s%s, after %u restarts and %llu ms of waiting (it asked for %s): it had %llu MB at most, of %llu MB all have %llu MB, "
+			 "%llu of them jobs that run, and result sets %llu MB%s%s",
+			 job->ran_on == Device::Cpu ? "the CPU" : "a device", job->rows_out > 0 ? " with rows handed out" : "",
+			 job->restarts, static_cast<unsigned long long>(job->queue_ns / 1000000), why, mb(job->memory_peak), mb(context->memory.limit()),
+			 mb(context->memory.used()), mb(context->memory.held()), mb(context->arena.header()->result_bytes.load()),
 			 job->device_refusal[0] ? "; the device: " : "", job->device_refusal);
 }
 
@@ -610,7 +619,7 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 	job->queue_ns = static_cast<uint64_t>(waited.count());
 	job->memory_peak = memory.peak();
 	if (outcome != Attempt::Done && job->cancel.load() == 0 && strcmp(job->failure, OUT_OF_MEMORY) == 0)
-		log_shortage(context, job);
+		log_shortage(context, job, memory.refusal());
 	return outcome == Attempt::Done;
 }
 

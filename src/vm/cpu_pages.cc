@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -25,9 +26,11 @@ Pages::Pages(size_t bytes, bool huge)
 	p = mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 	{
+		const int	error = errno;
+
 		p = nullptr;
 		if (job != nullptr)
-			job->budget()->fail(job, size);
+			job->budget()->fail(job, size, error);
 		throw std::bad_alloc();
 	}
 	if (job != nullptr)

@@ -84,6 +84,7 @@ MemoryBudget::refuse(JobMemory *job, uint64_t bytes, bool its_turn)
 {
 	if (job == nullptr)
 		return;
+	job->refusal_ = {bytes, job->held_, 0};
 	job->wanted_ = std::min(std::max(job->held_ + bytes, job->least_), MOST);
 	/* there may be room by now */
 	job->had_all_ = its_turn && !others_hold(job) && !fits(job, bytes);
@@ -104,6 +105,14 @@ MemoryBudget::used()
 	std::lock_guard<std::mutex> lock(mutex_);
 
 	return used_;
+}
+
+uint64_t
+MemoryBudget::held()
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	return held_;
 }
 
 uint64_t
@@ -169,13 +178,14 @@ MemoryBudget::give_back(JobMemory &session, uint64_t bytes)
 }
 
 void
-MemoryBudget::fail(JobMemory *job, uint64_t bytes)
+MemoryBudget::fail(JobMemory *job, uint64_t bytes, int error)
 {
 	give_back(job->number(), bytes);
 
 	std::lock_guard<std::mutex> lock(mutex_);
 
 	refuse(job, bytes, true);
+	job->refusal_.error = error;
 	job->had_all_ = true;
 }
 
@@ -207,6 +217,14 @@ JobMemory::peak()
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
 	return peak_;
+}
+
+JobMemory::Refusal
+JobMemory::refusal()
+{
+	std::lock_guard<std::mutex> lock(budget_->mutex_);
+
+	return refusal_;
 }
 
 void

@@ -58,6 +58,8 @@ public:
 	void		set_limit(uint64_t bytes) { limit_.store(bytes == 0 ? MOST : std::min(bytes, MOST), std::memory_order_relaxed); }
 	uint64_t	limit() const { return limit_.load(std::memory_order_relaxed); }
 	uint64_t	used();
+	/* Of it, by jobs that run. */
+	uint64_t	held();
 
 	/* What gives back that which is only kept for later jobs; called where memory is short, with no lock held. */
 	void		set_yield(std::function<void()> yield) { yield_ = std::move(yield); }
@@ -71,8 +73,8 @@ public:
 	void		give_back(uint64_t number, uint64_t bytes);
 	/* What a session has taken. */
 	void		give_back(JobMemory &session, uint64_t bytes);
-	/* Taken, but the system has none: nobody is to wait for more. */
-	void		fail(JobMemory *job, uint64_t bytes);
+	/* Taken, but the system has none, as that errno says: nobody is to wait for more. */
+	void		fail(JobMemory *job, uint64_t bytes, int error);
 
 private:
 	friend class JobMemory;
@@ -123,6 +125,15 @@ public:
 
 	/* Most that it ever had at a time. */
 	uint64_t	peak();
+
+	/* What was last refused, to be told: of what it asked for beside what it had, by the system if there is an errno. */
+	struct Refusal
+	{
+		uint64_t	asked = 0;
+		uint64_t	had = 0;
+		int			error = 0;
+	};
+	Refusal		refusal();
 
 	/*
 	 * It begins or ends to wait for its client. A session that has done so is not waited for until its job ends: when its
@@ -184,6 +195,7 @@ private:
 	uint64_t	most_ = 0;		/* that it had since it began again */
 	uint64_t	least_ = 0;		/* that it will want, as it had so much before it started over */
 	uint64_t	wanted_ = 0;	/* when it was refused */
+	Refusal		refusal_;
 	bool		had_all_ = false;	/* when it was refused: nobody else would have given back any */
 	int			tries_ = 0;
 	bool		waiting_ = false;

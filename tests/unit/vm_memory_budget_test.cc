@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <list>
 #include <string>
 #include <thread>
@@ -288,7 +289,7 @@ TEST_F(MemoryBudgetTest, WhereTheSystemHasNoneNobodyBeginsAgain)
 	JobMemory	job(&budget_);
 
 	ASSERT_TRUE(budget_.take(&job, 30 * MB));
-	budget_.fail(&job, 30 * MB);
+	budget_.fail(&job, 30 * MB, ENOMEM);
 	EXPECT_FALSE(job.wait_for_more(never));
 	budget_.give_back(large_.number(), 60 * MB);
 	EXPECT_EQ(budget_.used(), 0u);
