@@ -530,10 +530,11 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		return Attempt::Failed;
 	}
 	/* a device may have added to a set */
-	if (!io || io->published() ||
+	if ((io && io->published()) ||
 		(job->ran_on != Device::Cpu && (outcome != Attempt::ShortOfSets || (request.append_to != nullptr && request.append_to->device() != nullptr))))
 		return Attempt::Failed;
-	io->unclaim_all();
+	if (io)
+		io->unclaim_all();
 	if (outcome == Attempt::ShortOfSets)
 		return outcome;
 	return request.program != nullptr && request.program->grouped && most_threads(request, context->pool) > 1

@@ -67,27 +67,48 @@ TextKeys::TextKeys(const Program *program, const char *arena, uint64_t bytes, ui
 		/* a third is empty, whatever comes: several columns' values are in one table */
 		while (most / 3 * 2 < values * static_cast<uint64_t>(std::count_if(program->ops() + i, program->ops() + program->nops, like)))
 			most *= 2;
-		tables_.push_back(Table{op.p3, {}});
+		tables_.emplace_back();
+		tables_.back().attlen = op.p3;
 		for (uint64_t slots = std::min(FIRST_SLOTS, most);; slots = std::min(slots * GROWTH, most))
 		{
-			tables_.back().levels.push_back(Level{slots - 1, Pages(slots * sizeof(uint64_t), slots * sizeof(uint64_t) >= HUGE_PAGE)});
+			tables_.back().levels.emplace_back(slots);
 			if (slots == most)
 				break;
 		}
 	}
 }
 
+TextKeys::Slot *
+TextKeys::slots_of(Level &level)
+{
+	Slot	   *slots = level.slots.load(std::memory_order_acquire);
+
+	if (slots != nullptr)
+		return slots;
+
+	std::lock_guard<std::mutex> lock(mutex_);
+
+	if (level.memory.bytes() == 0)
+	{
+		const uint64_t bytes = (level.mask + 1) * sizeof(Slot);
+
+		level.memory = Pages(bytes, bytes >= HUGE_PAGE);
+		level.slots.store(level.memory.as<Slot>(), std::memory_order_release);
+	}
+	return level.memory.as<Slot>();
+}
+
 /* What was found first, in so many slots of a level; 0 where others have them all. */
 uint64_t
-TextKeys::find_in(const Level &level, int attlen, const Wanted &wanted, uint64_t nslots) const
+TextKeys::find_in(Slot *slots, uint64_t mask, int attlen, const Wanted &wanted, uint64_t nslots) const
 {
-	const uint64_t mine = (wanted.hash >> TAG_SHIFT << TAG_SHIFT) | wanted.reference, line = wanted.hash & level.mask & ~(LINE_SLOTS - 1);
+	const uint64_t mine = (wanted.hash >> TAG_SHIFT << TAG_SHIFT) | wanted.reference, line = wanted.hash & mask & ~(LINE_SLOTS - 1);
 
 	for (uint64_t i = 0; i < nslots; i++)
 	{
 		/* a line is begun anywhere */
-		const uint64_t at = i < LINE_SLOTS ? line + (wanted.hash + i) % LINE_SLOTS : (line + i) & level.mask;
-		std::atomic<uint64_t> &slot = level.slots()[at];
+		const uint64_t at = i < LINE_SLOTS ? line + (wanted.hash + i) % LINE_SLOTS : (line + i) & mask;
+		Slot	   &slot = slots[at];
 		uint64_t	taken = slot.load(std::memory_order_relaxed);
 		TextValue	other;
 
@@ -105,7 +126,7 @@ TextKeys::find_in(const Level &level, int attlen, const Wanted &wanted, uint64_t
 
 /* Memory is asked for a step before it is read: the images', then in each level the slots', and that of what the first of them refers to. */
 bool
-TextKeys::find_few(const Table &table, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys) const
+TextKeys::find_few(Table &table, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys)
 {
 	Wanted		wanted[FEW];
 	uint8_t		left[FEW];
@@ -122,16 +143,18 @@ TextKeys::find_few(const Table &table, const int64_t *references, const uint16_t
 			return false;
 		wanted[k].hash = hash_value(wanted[k].value) & hash_mask_;
 	}
-	for (const Level &level : table.levels)
+	for (Level &level : table.levels)
 	{
 		const bool	last = &level == &table.levels.back();
+		const uint64_t mask = level.mask;
+		Slot	   *const slots = slots_of(level);
 		uint32_t	to = 0;
 
 		for (uint32_t i = 0; i < nleft; i++)
-			__builtin_prefetch(&level.slots()[wanted[left[i]].hash & level.mask]);
+			__builtin_prefetch(&slots[wanted[left[i]].hash & mask]);
 		for (uint32_t i = 0; i < nleft; i++)
 		{
-			const uint64_t hash = wanted[left[i]].hash, taken = level.slots()[hash & level.mask].load(std::memory_order_relaxed);
+			const uint64_t hash = wanted[left[i]].hash, taken = slots[hash & mask].load(std::memory_order_relaxed);
 
 			if ((taken ^ hash) >> TAG_SHIFT == 0)
 				__builtin_prefetch(arena_ + (taken & REFERENCE));
@@ -139,7 +162,7 @@ TextKeys::find_few(const Table &table, const int64_t *references, const uint16_t
 		for (uint32_t i = 0; i < nleft; i++)
 		{
 			const uint8_t k = left[i];
-			const uint64_t found = find_in(level, table.attlen, wanted[k], last ? level.mask + 1 : LINE_SLOTS);
+			const uint64_t found = find_in(slots, mask, table.attlen, wanted[k], last ? mask + 1 : LINE_SLOTS);
 
 			keys[lanes[k]] = static_cast<int64_t>(found);
 			if (found == 0)

@@ -8,14 +8,16 @@
  * never an answer. All threads of a job share the table, without a lock: a slot is taken once and never changes.
  *
  * How many different values come is not known, so the table has levels, each of eight times as many slots as the one before,
- * whose memory is taken as used. In each but the last a value may have one of a cache line's slots; where others have all
- * of them it belongs in the next level. As slots are never given up, everybody finds a value on the same way.
+ * whose memory is taken when its first value comes. In each but the last a value may have one of a cache line's slots; where
+ * others have all of them it belongs in the next level. As slots are never given up, everybody finds a value on the same way.
  */
 #ifndef GPUVM_VM_CPU_TEXT_KEYS_H
 #define GPUVM_VM_CPU_TEXT_KEYS_H
 
 #include <atomic>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "vm/cpu_pages.h"
@@ -29,13 +31,13 @@ class TextKeys
 public:
 	/*
 	 * For a verified program whose references are offsets from `arena`, of `bytes` bytes. Each operation meets at most `values`
-	 * different values. `hash_mask` is for tests: what it leaves of a hash. Throws std::bad_alloc.
+	 * different values. `hash_mask` is for tests: what it leaves of a hash.
 	 */
 	TextKeys(const Program *program, const char *arena, uint64_t bytes, uint64_t values, uint64_t hash_mask = ~uint64_t{0});
 
 	/*
 	 * keys[i] of every lane i that is listed, of values of this length (TextKey's p3). False where a reference leads to no value,
-	 * or there are more values than was said. By any thread.
+	 * or there are more values than was said. By any thread. Throws std::bad_alloc.
 	 */
 	bool		find(int attlen, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys);
 
@@ -43,20 +45,23 @@ public:
 	std::vector<TextOrder> orders;
 
 private:
+	/* Each slot is 0, or a reference with bits of the value's hash above it. */
+	using Slot = std::atomic<uint64_t>;
+
 	struct Level
 	{
-		uint64_t	mask;
-		Pages		memory;
+		explicit Level(uint64_t nslots) : mask(nslots - 1) {}
 
-		/* 0, or a reference with bits of the value's hash above it. */
-		std::atomic<uint64_t> *slots() const { return memory.as<std::atomic<uint64_t>>(); }
+		const uint64_t mask;
+		std::atomic<Slot *> slots{nullptr};	/* once it has memory */
+		Pages		memory;
 	};
 
 	/* The values of one kind: varlenas, or those of one fixed length. */
 	struct Table
 	{
 		int			attlen;
-		std::vector<Level> levels;
+		std::deque<Level> levels;
 	};
 
 	/* What is looked for. */
@@ -67,13 +72,15 @@ private:
 		TextValue	value;
 	};
 
-	bool		find_few(const Table &table, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys) const;
-	uint64_t	find_in(const Level &level, int attlen, const Wanted &wanted, uint64_t nslots) const;
+	Slot	   *slots_of(Level &level);
+	bool		find_few(Table &table, const int64_t *references, const uint16_t *lanes, uint32_t n, int64_t *keys);
+	uint64_t	find_in(Slot *slots, uint64_t mask, int attlen, const Wanted &wanted, uint64_t nslots) const;
 
 	const unsigned char *arena_;
 	uint64_t	bytes_;
 	uint64_t	hash_mask_;
-	std::vector<Table> tables_;
+	std::deque<Table> tables_;
+	std::mutex	mutex_;			/* whoever gives a level its memory */
 };
 
 /* What a program with TextKey needs, or with what names a text order, its patterns included; nullptr for one without. The orders are the caller's to add. */

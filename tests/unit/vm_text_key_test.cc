@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <new>
 #include <numeric>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "text_key_tables.h"
 #include "vm/cpu_join.h"
 #include "vm/cpu_text_keys.h"
+#include "vm/memory_budget.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;
@@ -207,6 +209,41 @@ TEST(VmTextKey, Levels)
 		ASSERT_EQ(found[i], found[i + 300000]);
 		ASSERT_TRUE(found[i] == references[i] || found[i] == references[i + 300000]);
 	}
+}
+
+/* What may come is not counted, but what comes; and who found no memory finds it later. */
+TEST(VmTextKey, Memory)
+{
+	std::vector<std::string> texts;
+
+	for (int i = 0; i < 100000; i++)
+		texts.push_back("a value with the number " + std::to_string(i));
+
+	const Table table = table_of(texts, 100000);
+	const SealedProgram program = group_program(-1);
+	const std::vector<int64_t> references = references_of(table);
+	std::vector<int64_t> found(references.size());
+	std::vector<uint16_t> lanes(1000);
+	MemoryBudget budget(1 << 20);
+	JobMemory	job(&budget);
+	const JobMemory::Use uses(&job);
+	TextKeys	keys(program.get(), ARENA, ARENA_BYTES, 1000000000);
+	const auto	find = [&](size_t at) { return keys.find(-1, references.data() + at, lanes.data(), 1000, found.data() + at); };
+	const auto	find_all = [&]
+	{
+		for (size_t at = 0; at < references.size(); at += 1000)
+			ASSERT_TRUE(find(at));
+	};
+
+	std::iota(lanes.begin(), lanes.end(), 0);
+	EXPECT_EQ(budget.used(), 0u);
+	EXPECT_TRUE(find(0));
+	EXPECT_EQ(budget.used(), uint64_t{1 << 19});
+	EXPECT_THROW(find_all(), std::bad_alloc);
+	budget.set_limit(0);
+	find_all();
+	EXPECT_EQ(found, references);
+	EXPECT_LT(budget.used(), uint64_t{64 << 20});
 }
 
 /* FROM a JOIN b ON a.text = b.text: keys of two tables are of one job. */
