@@ -49,7 +49,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 19 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 20 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 constexpr uint32_t MAX_ENGINE_THREADS = 1024;
@@ -239,6 +239,9 @@ enum class JobKind : uint32_t
 	Drop = 3,					/* result sets are not needed any more (Job.drop_sets); no program */
 	Window = 4,					/* window functions over a result set (JobWindow); no program */
 };
+
+/* Of a file in any tablespace; MAXPGPATH is more. */
+constexpr uint32_t SPILL_PATH = 256;
 
 /* Job.waits */
 constexpr uint32_t WAITS_FOR_PROCESSOR = 1;
@@ -569,6 +572,9 @@ struct Job
 	std::atomic<uint32_t> looks;	/* how often its thread has looked whether it is to wait on for result sets' memory: a sign of life */
 	std::atomic<uint64_t> rows_done;	/* on the CPU, of the last program; likewise */
 	std::atomic<uint64_t> rows_to_do;
+	std::atomic<uint64_t> spill_wanted;	/* how long the job's temporary file is to be, */
+	std::atomic<uint64_t> spill_room;	/* and how long the backend has made it; 0: there is none yet */
+	char		spill_path[SPILL_PATH];	/* from the data directory on, set before spill_room */
 
 	/* -- the outcome, valid once Done or Failed -------------------------------- */
 	uint32_t	errors;			/* groups and sorted rows: ErrorBits; if not 0 there are no rows. Joins that end in rows: see above */
@@ -600,6 +606,7 @@ struct Job
 	uint64_t	queue_ns;		/* that it waited for memory, */
 	uint32_t	restarts;		/* and how often it was begun again, with more of it or fewer threads */
 	uint64_t	memory_peak;	/* bytes of gpuvmd's that it had at most, on the CPU */
+	uint64_t	spilled;		/* bytes that it put into its temporary file */
 	char		device_refusal[128];	/* why not on a device, if it was asked for or considered */
 	char		failure[128];
 };

@@ -58,7 +58,7 @@ reset_outcome(Job *job)
 	job->rows_done.store(0);
 	job->rows_to_do.store(0);
 	job->expected_cpu_ns = job->expected_device_ns = 0;
-	job->queue_ns = job->memory_peak = 0;
+	job->queue_ns = job->memory_peak = job->spilled = 0;
 	job->restarts = 0;
 	job->device_refusal[0] = '\0';
 	job->failure[0] = '\0';
@@ -522,7 +522,11 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 	}
 	catch (const std::bad_alloc &)
 	{
-		set_failure(job, OUT_OF_MEMORY);
+		const char *failure = io ? io->failure() : nullptr;
+
+		set_failure(job, failure != nullptr ? failure : OUT_OF_MEMORY);
+		if (failure != nullptr && !io->short_of_memory())
+			return Attempt::Failed;
 	}
 	catch (const std::exception &)
 	{

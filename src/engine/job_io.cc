@@ -2,6 +2,7 @@
 #include "engine/job_io.h"
 
 #include <cstdio>
+#include <thread>
 
 #include "engine/awake.h"
 #include "vm/memory_budget.h"
@@ -9,6 +10,7 @@
 namespace gpuvm {
 
 constexpr std::chrono::milliseconds LOOK_INTERVAL(1);
+constexpr std::chrono::microseconds SPIN_FOR_ROOM(100);
 
 void
 JobIo::fail(const char *why)
@@ -21,8 +23,23 @@ JobIo::fail(const char *why)
 void
 JobIo::fail_memory()
 {
-	short_of_memory_.store(true);
+	if (!failed_.load())
+		short_of_memory_.store(true);
 	fail(OUT_OF_MEMORY);
+}
+
+/* The backend waits for the job meanwhile, unless it is about to cancel it. */
+bool
+JobIo::grow_spill(uint64_t bytes)
+{
+	const auto	grown = [this, bytes] { return job_->spill_room.load() >= bytes || stopping(); };
+
+	if (job_->spill_wanted.load() < bytes)
+		job_->spill_wanted.store(bytes);
+	doorbell_->ring();
+	for (bool moved = Doorbell::spin(grown, SPIN_FOR_ROOM); !moved && !doorbell_->gone(); moved = grown())
+		std::this_thread::sleep_for(LOOK_INTERVAL);
+	return job_->spill_room.load() >= bytes;
 }
 
 int

@@ -53,6 +53,9 @@ public:
 		return stop_.load(std::memory_order_relaxed) || job_->cancel.load(std::memory_order_relaxed) != 0;
 	}
 
+	/* Has the backend make the job's temporary file so long; false when the job is to end. One thread at a time. */
+	bool		grow_spill(uint64_t bytes);
+
 	/* Ends the work. The first failure counts; `why` is copied. */
 	void		fail(const char *why);
 	/* So, where an allocation failed: what is kept for other jobs is to make room. */

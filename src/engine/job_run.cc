@@ -331,7 +331,7 @@ JobRun::help() noexcept
 			return;
 		}
 
-		std::unique_ptr<CpuState> state = cpu_->new_state();
+		std::unique_ptr<CpuState> state = request_.program->grouped ? new_groups() : cpu_->new_state();
 
 		if (request_.program->grouped)
 		{
@@ -570,10 +570,20 @@ JobRun::emit_group_count(const CpuState *state)
 	io_->publish(buffer, 0, 1, 0);
 }
 
+std::unique_ptr<CpuState>
+JobRun::new_groups()
+{
+	std::unique_ptr<CpuState> state = cpu_->new_state();
+
+	cpu_->set_spill(state.get(), spill_.get());
+	return state;
+}
+
 void
 JobRun::run_groups()
 {
-	owner_state_ = cpu_->new_state();
+	spill_ = std::make_unique<JobSpill>(job_, io_, most_threads(request_, pool_));
+	owner_state_ = new_groups();
 	pool_->invite(this, helpers_wanted());
 	work_groups(owner_state_.get(), true);
 	pool_->dismiss(this);
@@ -665,6 +675,7 @@ JobRun::run()
 		pairs_.fetch_add(join_->pairs(unit.state.get()));
 	job_->pairs = pairs_.load();
 	job_->rows_in = rows_in_.load();
+	job_->spilled = spill_ != nullptr ? spill_->bytes() : 0;
 	job_->bytes_read = bytes_read_.load();
 	/* Invitations are counted, and the pool may serve several one after the other. */
 	job_->threads_used = std::min<uint32_t>(threads_used_.load(), most_threads(request_, pool_));

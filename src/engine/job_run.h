@@ -10,6 +10,7 @@
 #include "engine/job_io.h"
 #include "engine/job_set.h"
 #include "engine/job_sort.h"
+#include "engine/job_spill.h"
 #include "engine/request.h"
 #include "engine/worker_pool.h"
 #include "vm/cpu_join.h"
@@ -101,6 +102,7 @@ private:
 	template <typename Collector, typename Rows> void collect_unit(Collector *to, CpuState *state, Rows *rows, bool owner);
 	bool		collects() const { return (sort_ || set_ != nullptr) && !request_.program->grouped; }
 	uint32_t	group_step() const;
+	std::unique_ptr<CpuState> new_groups();
 	void		run_groups();
 	void		work_groups(CpuState *state, bool owner);
 	void		work_parts(bool owner);
@@ -116,6 +118,7 @@ private:
 	JobIo	   *io_;
 	WorkerPool *pool_;
 	SetBuild   *set_;			/* what the program gives goes there, if not nullptr */
+	std::unique_ptr<JobSpill> spill_;	/* of groups */
 	std::unique_ptr<JobSort> sort_;	/* or none: what the program gives leaves as it comes */
 	std::vector<Range> ranges_;
 	std::unique_ptr<std::atomic<bool>[]> touched_;	/* per tablet */

@@ -554,6 +554,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		{
 			ExplainPropertyInteger("VM Threads", nullptr, f->threads, es);
 			ExplainPropertyInteger("Engine Memory", "kB", static_cast<int64>((f->memory_peak + 1023) / 1024), es);
+			if (f->spilled > 0)
+				ExplainPropertyInteger("Spilled", "kB", static_cast<int64>((f->spilled + 1023) / 1024), es);
 			if (f->restarts > 0)
 				ExplainPropertyInteger("Restarts for Memory", nullptr, f->restarts, es);
 		}

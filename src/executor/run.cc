@@ -749,6 +749,7 @@ take_figures(GpuvmScanState *state)
 	f->queue_ns += job->queue_ns;
 	f->restarts += job->restarts;
 	f->memory_peak = Max(f->memory_peak, job->memory_peak);
+	f->spilled += job->spilled;
 	f->threads = job->threads_used;
 	if (job->ran_on == Device::Cuda)
 	{

@@ -254,6 +254,7 @@ struct ScanFigures
 	uint64		queue_ns;
 	uint64		restarts;
 	uint64		memory_peak;	/* the most of any program */
+	uint64		spilled;
 	uint64		tablets_scanned;
 	uint64		tablets_skipped;
 	uint64		rows_in;

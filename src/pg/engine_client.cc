@@ -45,6 +45,8 @@
 extern "C" {
 #include "access/xact.h"
 #include "pgstat.h"
+#include "commands/tablespace.h"
+#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "utils/resowner.h"
@@ -83,6 +85,7 @@ struct EngineSession
 	uint64		sets;			/* bit n: result set n is there, or its number given out */
 	uint64		dropped;		/* of these, those that nobody needs any more */
 	ResourceOwner sets_owner;
+	File		spill;			/* of the job that was submitted last, the owner's; -1: it has asked for none */
 	uint64		job;			/* arena offsets */
 	uint64		area;
 	uint64		area_size;
@@ -118,6 +121,55 @@ any_full(const EngineSession *session, int64 unit)
 			return true;
 	}
 	return false;
+}
+
+/* ---- the job's temporary file -------------------------------------------------- */
+
+static bool
+wants_room(EngineSession *session)
+{
+	const Job  *job = arena_at<Job>(session->job);
+
+	return session->in_flight && job->spill_wanted.load() > job->spill_room.load();
+}
+
+/* Creates the file, and makes it as long as the job wants it: temp_file_limit is the most that it may be. */
+static void
+give_room(EngineSession *session)
+{
+	Job		   *job = arena_at<Job>(session->job);
+	const uint64 bytes = job->spill_wanted.load();
+	const ResourceOwner owner = CurrentResourceOwner;
+	char		zero[1] = {0};
+
+	if (session->spill < 0)
+	{
+		PrepareTempTablespaces();
+		CurrentResourceOwner = session->owner;
+		session->spill = OpenTemporaryFile(false);
+		CurrentResourceOwner = owner;
+		strlcpy(job->spill_path, FilePathName(session->spill), sizeof(job->spill_path));
+	}
+	errno = ENOSPC;
+	if (bytes > PG_INT64_MAX || FileWrite(session->spill, zero, 1, static_cast<off_t>(bytes - 1), WAIT_EVENT_BUFFILE_WRITE) != 1)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not write to file \"%s\": %m", FilePathName(session->spill))));
+	job->spill_room.store(bytes);
+}
+
+/* The job has ended. What the file was not filled with is not counted as used. */
+static void
+end_file(EngineSession *session)
+{
+	const Job  *job = arena_at<Job>(session->job);
+
+	if (session->spill < 0)
+		return;
+	if (job->spilled < job->spill_room.load())
+		(void) FileTruncate(session->spill, static_cast<off_t>(job->spilled), WAIT_EVENT_BUFFILE_TRUNCATE);
+	FileClose(session->spill);
+	session->spill = -1;
 }
 
 /* ---- connections ------------------------------------------------------------ */
@@ -304,6 +356,7 @@ create_session(int wait_ms, const char **reason)
 		return NULL;
 	}
 	session->fd = -1;
+	session->spill = -1;
 	session->number = ++last_number;
 	session->next = sessions;
 	sessions = session;
@@ -622,6 +675,9 @@ void
 engine_submit(EngineSession *session, int nbuffers)
 {
 	Assert(nbuffers <= JOB_MAX_BUFFERS);
+	end_file(session);
+	engine_job(session)->spill_wanted.store(0);
+	engine_job(session)->spill_room.store(0);
 	session->in_flight = true;
 	session->nbuffers = nbuffers;
 	engine_job(session)->submission = ++session->submission;
@@ -647,7 +703,7 @@ engine_wait(EngineSession *session, int64 unit)
 	bool		lost = !session->in_flight && !job_ended(session);
 	EngineWatch watch;
 	/* The end is looked at first: what was published before it is then seen too. */
-	auto		moved = [session, unit] { return job_ended(session) || any_full(session, unit); };
+	auto		moved = [session, unit] { return job_ended(session) || any_full(session, unit) || wants_room(session); };
 
 	/* Many tablets take gpuvmd a moment before a device has the job. */
 	if (!lost && !Doorbell::spin(moved, SPIN) && arena_header()->awake.load() <= arena_header()->most_awake.load() &&
@@ -670,6 +726,8 @@ engine_wait(EngineSession *session, int64 unit)
 			return ENGINE_LOST;
 
 		CHECK_FOR_INTERRUPTS();
+		if (wants_room(session))
+			give_room(session);
 		job->backend_waiting.store(1);
 		if (moved())
 		{
@@ -723,6 +781,7 @@ void
 engine_release(EngineSession *session)
 {
 	engine_abort(session);
+	end_file(session);
 	engine_job(session)->cancel.store(0);
 	session->in_use = false;
 	session->owner = NULL;

@@ -67,6 +67,7 @@ stats_count_job(const Job *job, bool refused)
 	count(STATS_ROWS_OUT, job->rows_out);
 	count(STATS_BYTES_READ, job->bytes_read);
 	count(STATS_RESTARTS, job->restarts);
+	count(STATS_SPILLED, job->spilled);
 	if (job->ran_on == Device::Cuda)
 	{
 		count(STATS_QUERIES_CUDA, queries);

@@ -39,6 +39,7 @@ enum StatsCounter
 	STATS_RESTAMPED_BLOCKS,		/* looked at by queries, because VACUUM had been there */
 	STATS_DEVICE_REFUSALS,
 	STATS_RESTARTS,
+	STATS_SPILLED,				/* bytes of temporary files */
 	STATS_NOT_STAYED,			/* results that were to stay in gpuvmd, and passed through PostgreSQL for want of memory or a failure */
 	STATS_FALLBACKS,
 	STATS_COUNT_ = STATS_FALLBACKS + FALLBACK_COUNT_

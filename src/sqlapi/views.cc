@@ -352,6 +352,7 @@ static const struct
 	{"restamped blocks", true},
 	{"device refusals", true},
 	{"restarts for memory", true},
+	{"bytes spilled", true},
 	{"results that did not stay", true},
 };
 

@@ -10,12 +10,15 @@
  * a few times as many as its groups.
  */
 
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
 
 #include "vm/cpu_job.h"
 #include "vm/cpu_join.h"
+#include "vm/spill.h"
 
 namespace gpuvm {
 
@@ -25,6 +28,12 @@ namespace {
 
 /* Records become groups when there is at least so many times the memory that the groups took the last time. */
 constexpr size_t UNITED_GROWTH = 4;
+
+/* Of a table of groups, a group: it is at least a quarter full. */
+constexpr uint64_t BUCKET_BYTES = 4 * sizeof(uint64_t);
+
+/* That are read of a file at a time. */
+constexpr uint32_t READ_VECTORS = 8;
 
 /* Of tables, as many a part. */
 constexpr uint64_t MERGED_GROUPS = 8192;
@@ -61,23 +70,35 @@ CpuProgram::reserve_records(WorkerState &s, uint32_t n) const
 	s.open.resize(nparts);
 	if (s.record_memory.has(blocks))
 		return;
-	if (s.record_memory.bytes() >= std::max(cpu_group_limits.united_from, UNITED_GROWTH * s.united_bytes))
-	{
-		unite_own(s);
-		if (s.record_memory.has(blocks))
-			return;
-	}
+	if (s.record_memory.bytes() >= std::max(cpu_group_limits.united_from, UNITED_GROWTH * s.united_bytes) && unite_own(s, false) && s.record_memory.has(blocks))
+		return;
+	/* a worker that grows doubles what it has */
+	if (s.spill != nullptr && s.record_memory.bytes() >= cpu_group_limits.spilled_from && s.spill->wanted(s.record_memory.bytes()) && make_records_fit(s, blocks))
+		return;
 	try
 	{
 		s.record_memory.reserve(blocks);
 	}
 	catch (const std::bad_alloc &)
 	{
-		unite_own(s);
-		/* where less becomes free, all groups would be gone through for few records, again and again */
-		if (!s.record_memory.has(std::max(blocks, s.record_memory.blocks() / UNITED_GROWTH)))
+		if (!make_records_fit(s, blocks))
 			throw;
 	}
+}
+
+/* Without new memory: as groups, or in the file. */
+bool
+CpuProgram::make_records_fit(WorkerState &s, size_t blocks) const
+{
+	/* where less becomes free, all groups would be gone through for few records, again and again */
+	const size_t least = std::max(blocks, s.record_memory.blocks() / UNITED_GROWTH);
+
+	if (unite_own(s, s.spill != nullptr) && s.record_memory.has(least))
+		return true;
+	if (s.spill == nullptr || s.record_memory.bytes() < cpu_group_limits.spilled_from)
+		return false;
+	spill_parts(s);
+	return s.record_memory.has(blocks);
 }
 
 /* The first n of s.rows are put aside: AggStep finds their records as it finds groups. */
@@ -362,6 +383,40 @@ CpuProgram::take_part(WorkerState &s, const WorkerState &from, size_t number) co
 		each_vector(records.rows, more, taken);
 }
 
+/* The same of what is in the file. */
+void
+CpuProgram::take_spilled(WorkerState &s, const Part &part) const
+{
+	char	   *rows[CPU_VECTOR_ROWS];
+	const auto	each = [&](const RowShape &shape, const std::vector<SpilledRows> &all, auto take)
+	{
+		const size_t bytes = static_cast<size_t>(shape.bytes);
+		Pages		read;
+
+		if (all.empty())
+			return;
+		read = Pages::of_heap(READ_VECTORS * CPU_VECTOR_ROWS * bytes);
+		for (const SpilledRows &list : all)
+			for (uint64_t first = 0; first < list.rows; first += READ_VECTORS * CPU_VECTOR_ROWS)
+			{
+				const uint64_t nread = std::min<uint64_t>(READ_VECTORS * CPU_VECTOR_ROWS, list.rows - first);
+
+				s.spill->read(list.at + first * bytes, read.as<char>(), nread * bytes);
+				for (uint64_t at = 0; at < nread; at += CPU_VECTOR_ROWS)
+				{
+					const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(CPU_VECTOR_ROWS, nread - at));
+
+					for (uint32_t i = 0; i < n; i++)
+						rows[i] = read.as<char>() + (at + i) * bytes;
+					take(rows, n);
+				}
+			}
+	};
+
+	each(group_rows, part.spilled_groups, [&](char *const *from, uint32_t n) { take_groups(s, from, n); });
+	each(records.rows, part.spilled_records, [&](char *const *from, uint32_t n) { take_records(s, from, n); });
+}
+
 uint64_t
 CpuProgram::part_rows(const WorkerState &from, size_t number) const
 {
@@ -372,14 +427,21 @@ CpuProgram::part_rows(const WorkerState &from, size_t number) const
 		rows += group_rows.rows_of(more);
 	for (const RowList &more : part.more_records)
 		rows += records.rows.rows_of(more);
+	for (const std::vector<SpilledRows> *all : {&part.spilled_groups, &part.spilled_records})
+		for (const SpilledRows &list : *all)
+			rows += list.rows;
 	return rows;
 }
 
-/* A worker's own parts, on the way: groups take the place of records. */
-void
-CpuProgram::unite_own(WorkerState &s) const
+/*
+ * A worker's own parts, on the way: groups take the place of records. False: there is no memory for those of a part, or they took
+ * more than half of what they were before and are to `shrink`: other parts stay as they are.
+ */
+bool
+CpuProgram::unite_own(WorkerState &s, bool shrink) const
 {
 	WorkerState one(*this);
+	uint64_t	before = 0;
 
 	s.united_bytes = 0;
 	one.table_memory = &s.record_memory;
@@ -390,8 +452,18 @@ CpuProgram::unite_own(WorkerState &s) const
 		one.begin_table(part_bits);
 		if (slot_bits > 0)
 			index_slots(one, part_rows(s, p));
-		take_part(one, s, p);
+		try
+		{
+			take_part(one, s, p);
+		}
+		catch (const std::bad_alloc &)
+		{
+			group_rows.truncate(&one.groups, 0, &s.record_memory);
+			return false;
+		}
 		s.errors |= one.errors;
+		before += (part_rows(s, p) - group_rows.rows_of(part.groups)) * static_cast<uint64_t>(records.rows.bytes) +
+			group_rows.rows_of(part.groups) * static_cast<uint64_t>(group_rows.bytes);
 		group_rows.truncate(&part.groups, 0, &s.record_memory);
 		for (RowList &more : part.more_groups)
 			group_rows.truncate(&more, 0, &s.record_memory);
@@ -402,6 +474,91 @@ CpuProgram::unite_own(WorkerState &s) const
 		part.more_records.clear();
 		s.united_bytes += one.groups.blocks.size() * s.record_memory.block_bytes();
 		part.groups = std::move(one.groups);
+		if (shrink && 2 * s.united_bytes > before)
+			return false;
+	}
+	return true;
+}
+
+SpilledRows
+CpuProgram::spill_rows(Spill *to, const RowShape &shape, const RowList &list) const
+{
+	SpilledRows spilled = {0, shape.rows_of(list)};
+	std::vector<iovec> pieces;
+	uint64_t	left = spilled.rows;
+
+	if (spilled.rows == 0)
+		return spilled;
+	for (char *block : list.blocks)
+	{
+		const uint64_t n = std::min<uint64_t>(left, shape.block_rows());
+
+		pieces.push_back({block, n * static_cast<size_t>(shape.bytes)});
+		left -= n;
+	}
+	spilled.at = to->take(spilled.rows * static_cast<uint64_t>(shape.bytes));
+	to->write(spilled.at, pieces.data(), pieces.size());
+	return spilled;
+}
+
+/* All that a worker has in parts goes into the file. */
+void
+CpuProgram::spill_parts(WorkerState &s) const
+{
+	const auto	put = [&](const RowShape &shape, RowList *list, std::vector<SpilledRows> *to)
+	{
+		const SpilledRows spilled = spill_rows(s.spill, shape, *list);
+
+		if (spilled.rows > 0)
+			to->push_back(spilled);
+		shape.truncate(list, 0, &s.record_memory);
+	};
+
+	for (size_t p = 0; p < s.parts.size(); p++)
+	{
+		Part	   &part = s.parts[p];
+
+		put(group_rows, &part.groups, &part.spilled_groups);
+		for (RowList &more : part.more_groups)
+			put(group_rows, &more, &part.spilled_groups);
+		put(records.rows, &s.open[p], &part.spilled_records);
+		for (RowList &more : part.more_records)
+			put(records.rows, &more, &part.spilled_records);
+		part.more_groups.clear();
+		part.more_records.clear();
+	}
+	s.united_bytes = 0;
+}
+
+/* Where memory is short for merging, workers give theirs back. */
+void
+CpuProgram::make_merge_fit(CpuState *const *states, uint32_t n) const
+{
+	Spill	   *const spill = worker(states[0]).spill;
+	uint64_t	most = 0;
+
+	for (size_t p = 0; spill != nullptr && p < size_t(1) << part_bits; p++)
+	{
+		uint64_t	rows = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			rows += worker(states[i]).parts.empty() ? 0 : part_rows(worker(states[i]), p);
+		most = std::max(most, rows);
+	}
+	if (most == 0 || !spill->wanted(most * (static_cast<uint64_t>(group_rows.bytes) + BUCKET_BYTES)))
+		return;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		WorkerState &s = worker(states[i]);
+
+		if (s.parts.empty())
+			continue;
+		s.open.resize(s.parts.size());
+		spill_parts(s);
+		s.open.clear();
+		for (Part &part : s.parts)
+			part.groups = RowList();
+		s.record_memory = RowBlocks(s.record_memory.block_bytes());
 	}
 }
 
@@ -415,15 +572,18 @@ CpuProgram::retire_table(WorkerState &s) const
 		memcpy(group_rows.append(&s.parts[part].groups, &s.record_memory), row, static_cast<size_t>(group_rows.bytes));
 	};
 
+	const size_t blocks = (size_t(1) << part_bits) + (s.ngroups >> group_rows.block_bits);
+
 	s.parts.resize(size_t(1) << part_bits);
 	s.open.resize(size_t(1) << part_bits);
 	try
 	{
-		s.record_memory.reserve(s.parts.size() + (s.ngroups >> group_rows.block_bits));
+		s.record_memory.reserve(blocks);
 	}
 	catch (const std::bad_alloc &)
 	{
-		return false;
+		if (!make_records_fit(s, blocks))
+			return false;
 	}
 	if (slot_bits > 0)
 		for (uint64_t g = 0; g < s.ngroups; g++)
@@ -488,6 +648,8 @@ CpuProgram::merge_hashed(WorkerState &to, WorkerState &from) const
 		if (!from.open.empty())
 			part.more_records.push_back(std::move(from.open[p]));
 		std::move(other.more_records.begin(), other.more_records.end(), std::back_inserter(part.more_records));
+		part.spilled_groups.insert(part.spilled_groups.end(), other.spilled_groups.begin(), other.spilled_groups.end());
+		part.spilled_records.insert(part.spilled_records.end(), other.spilled_records.begin(), other.spilled_records.end());
 	}
 	to.record_memory.adopt(&from.record_memory);
 }
@@ -557,8 +719,11 @@ CpuProgram::begin_merge(CpuState *const *states, uint32_t n) const
 	for (uint32_t i = 1; i < n; i++)
 		merge_rest(to, worker(states[i]));
 	if (parted)
+	{
 		for (uint32_t i = 0; i < n; i++)
 			retire_last(worker(states[i]));
+		make_merge_fit(states, n);
+	}
 	/* where all are in tables, parts may be as few as these need */
 	to.merge_bits = parted ? part_bits : std::clamp(ceil_log2(groups / MERGED_GROUPS), LEAST_PART_BITS, part_bits);
 	if (!dense)
@@ -611,6 +776,7 @@ CpuProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) const
 	{
 		merger = std::make_unique<WorkerState>(*this);
 		merger->memory.share(to.result_memory.get());
+		merger->spill = to.spill;
 	}
 
 	WorkerState &one = *merger;
@@ -649,7 +815,10 @@ CpuProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) const
 			take_numbered(one, to.directs[i], numbers_of_groups(index, nslots));
 		take_table(one, from, part, bits);
 		if (!from.parts.empty())
+		{
 			take_part(one, from, part);
+			take_spilled(one, from.parts[part]);
+		}
 	}
 	if (can_fail_at_end())
 	{
@@ -659,8 +828,14 @@ CpuProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) const
 			one.errors |= finish_row(group_rows.at(one.groups.blocks, g));
 	}
 	done.ngroups = done.numbers.size() + one.ngroups;
-	done.rows = std::move(one.groups);
 	done.errors = one.errors;
+	if (to.spill != nullptr && one.ngroups > 0 && to.spill->wanted(one.groups.blocks.size() * group_rows.block_bytes()))
+	{
+		done.spilled = spill_rows(to.spill, group_rows, one.groups);
+		group_rows.truncate(&one.groups, 0, &one.memory);
+	}
+	else
+		done.rows = std::move(one.groups);
 
 	std::lock_guard<std::mutex> lock(to.result_memory->mutex);
 

@@ -21,6 +21,7 @@
 #include <new>
 
 #include "vm/cpu_job.h"
+#include "vm/spill.h"
 
 namespace gpuvm {
 
@@ -471,6 +472,7 @@ CpuProgram::emit_groups(const CpuState *state, uint64_t from, char *area, uint32
 	const uint32_t n = from >= total ? 0 : static_cast<uint32_t>(std::min<uint64_t>(capacity, total - from));
 	ResultColumnLayout layout[PROGRAM_MAX_COLUMNS];
 	const int64_t *sources = nullptr;
+	Pages		read;
 
 	result_layout(result_types.data(), static_cast<int>(result_types.size()), capacity, layout);
 	for (int i = 0; i < program->nops; i++)
@@ -484,7 +486,7 @@ CpuProgram::emit_groups(const CpuState *state, uint64_t from, char *area, uint32
 		const uint32_t count = std::min(n - first, CPU_VECTOR_ROWS);
 		char	   *rows[CPU_VECTOR_ROWS];
 
-		rows_of_groups(s, from + first, count, rows);
+		rows_of_groups(s, from + first, count, rows, &read);
 		for (size_t c = 0; c < result_types.size(); c++)
 		{
 			const Type	type = result_types[c];
@@ -500,10 +502,12 @@ CpuProgram::emit_groups(const CpuState *state, uint64_t from, char *area, uint32
 	return n;
 }
 
-/* The rows of groups [first, first + n). */
+/* The rows of groups [first, first + n), at most a vector; what is in the file comes into `read`. */
 void
-CpuProgram::rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, char **groups) const
+CpuProgram::rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, char **groups, Pages *read) const
 {
+	const size_t bytes = static_cast<size_t>(group_rows.bytes);
+
 	if (keys.empty())
 		groups[0] = s.table.as<char>();
 	else if (dense)
@@ -524,6 +528,18 @@ CpuProgram::rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, cha
 			const PartGroups &result = s.results[part];
 			const uint64_t number = first + i - (part == 0 ? 0 : s.result_ends[part - 1]), nfirst = result.numbers.size();
 
+			if (number >= nfirst && result.spilled.rows > 0)
+			{
+				const uint64_t nread = std::min<uint64_t>(n - i, result.spilled.rows - (number - nfirst));
+
+				if (read->bytes() == 0)
+					*read = Pages::of_heap(CPU_VECTOR_ROWS * bytes);
+				s.spill->read(result.spilled.at + (number - nfirst) * bytes, read->as<char>() + i * bytes, nread * bytes);
+				for (uint64_t k = 0; k < nread; k++)
+					groups[i + k] = read->as<char>() + (i + k) * bytes;
+				i += static_cast<uint32_t>(nread) - 1;
+				continue;
+			}
 			groups[i] = number < nfirst ? group_rows.at(result.of->blocks, result.numbers[number]) : group_rows.at(result.rows.blocks, number - nfirst);
 		}
 	}

@@ -251,11 +251,19 @@ struct RegState
 class CpuProgram;
 
 /* Groups of a part. */
+/* Rows in the job's file, one behind the other. */
+struct SpilledRows
+{
+	uint64_t	at = 0;
+	uint64_t	rows = 0;
+};
+
 struct PartGroups
 {
 	const RowList *of = nullptr;	/* the first ones are these of a worker's */
 	std::vector<uint32_t> numbers;
-	RowList		rows;			/* the others */
+	RowList		rows;			/* the others, */
+	SpilledRows spilled;		/* or they are here */
 	uint64_t	ngroups = 0;
 	uint32_t	errors = 0;
 };
@@ -266,6 +274,8 @@ struct Part
 	RowList		groups;			/* that earlier records have become, or a table had: one may be there more than once */
 	std::vector<RowList> more_groups;	/* of workers that were merged */
 	std::vector<RowList> more_records;
+	std::vector<SpilledRows> spilled_groups;
+	std::vector<SpilledRows> spilled_records;
 };
 
 /* What is kept of a row until its group is looked for: words of key null bits, words of bits by AggInfo.present, keys, values. */
@@ -388,6 +398,7 @@ public:
 	std::vector<RowList> open;	/* records of each, to which are added; empty: none have been */
 	RowBlocks	record_memory;	/* of all that is in them */
 	size_t		united_bytes = 0;	/* of it: groups that records have become */
+	Spill	   *spill = nullptr;	/* where they go where memory is short */
 	std::vector<Zeroed<char>> noted;	/* by register: what records have of it, as a vector */
 	int			merge_bits = 0;	/* by how many parts all is merged, as a power of two, */
 	std::vector<RowList> directs;	/* all workers' groups of slots, */
@@ -430,6 +441,7 @@ public:
 						   const MaskedRows *masked, uint32_t nmasked) const override;
 	void		merge(CpuState *into, CpuState *from) const override;
 	void		set_stop(CpuState *state, JoinStop *stop) const override { static_cast<WorkerState *>(state)->stop = stop; }
+	void		set_spill(CpuState *state, Spill *spill) const override { static_cast<WorkerState *>(state)->spill = spill; }
 	uint32_t	begin_merge(CpuState *const *states, uint32_t n) const override;
 	void		merge_part(CpuState *const *states, uint32_t n, uint32_t part) const override;
 	uint32_t	finish(CpuState *state) const override;
@@ -554,7 +566,7 @@ private:
 	void		probe(WorkerState &s, const uint16_t *lanes, uint32_t n) const;
 	char	   *insert_or_find(WorkerState &s, uint32_t lane) const;
 	bool		same_key(const WorkerState &s, const char *row, uint32_t lane) const;
-	void		rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, char **groups) const;
+	void		rows_of_groups(const WorkerState &s, uint64_t first, uint32_t n, char **groups, Pages *read) const;
 	void		emit_key(const WorkerState &s, size_t k, uint64_t first, char *const *rows, uint32_t n, Type type,
 						 char *values, uint64_t *nulls, uint32_t at) const;
 
@@ -588,7 +600,12 @@ private:
 	void		take_groups(WorkerState &s, char *const *from, uint32_t n) const;
 	void		take_table(WorkerState &s, const WorkerState &from, uint32_t part, int bits) const;
 	void		take_part(WorkerState &s, const WorkerState &from, size_t number) const;
-	void		unite_own(WorkerState &s) const;
+	void		take_spilled(WorkerState &s, const Part &part) const;
+	bool		unite_own(WorkerState &s, bool shrink) const;
+	bool		make_records_fit(WorkerState &s, size_t blocks) const;
+	void		spill_parts(WorkerState &s) const;
+	void		make_merge_fit(CpuState *const *states, uint32_t n) const;
+	SpilledRows spill_rows(Spill *to, const RowShape &shape, const RowList &list) const;
 	bool		retire_table(WorkerState &s) const;
 	void		retire_last(WorkerState &s) const;
 	void		take_numbered(WorkerState &s, const RowList &groups, const std::vector<uint32_t> &numbers) const;

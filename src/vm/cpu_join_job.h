@@ -184,6 +184,7 @@ public:
 	void		run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 						   const MaskedRows *masked, uint32_t nmasked) const override;
 	void		set_stop(CpuState *state, JoinStop *stop) const override;
+	void		set_spill(CpuState *state, Spill *spill) const override { end()->set_spill(end_state(state), spill); }
 	uint64_t	pairs(const CpuState *state) const override { return static_cast<const JoinState *>(state)->pairs; }
 	void		begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 						   const MaskedRows *masked, uint32_t nmasked) const override;

@@ -24,6 +24,7 @@ namespace gpuvm {
 
 constexpr uint32_t CPU_VECTOR_ROWS = 1024;
 
+class Spill;
 class TextKeys;
 struct JoinStop;
 
@@ -35,6 +36,7 @@ struct CpuGroupLimits
 	uint64_t	parts_from = 32768;	/* fewer of all workers are merged as they are */
 	size_t		united_from = size_t(128) << 20;	/* bytes of a worker's records that become groups before the end */
 	uint64_t	blind_rows = uint64_t(1) << 18;	/* after a full table whose groups had few, so many have none */
+	size_t		spilled_from = size_t(4) << 20;	/* bytes of a worker's records and groups in parts, for which a file is worth while */
 };
 
 extern CpuGroupLimits cpu_group_limits;
@@ -87,6 +89,9 @@ public:
 	/* Grouped programs: takes rows [first, last) but for the masked ones into the state. */
 	virtual void run_groups(CpuState *state, const TabletHeader *tablet, uint32_t first, uint32_t last,
 							const MaskedRows *masked = nullptr, uint32_t nmasked = 0) const = 0;
+
+	/* Where a new state's groups go for which there is no memory; it outlives the state. nullptr: nowhere. */
+	virtual void set_spill(CpuState *, Spill *) const {}
 
 	/* Who may think better of it while run_groups() is long; nullptr: nobody. Joins ask him for rows, too. */
 	virtual void set_stop(CpuState *, JoinStop *) const {}
