@@ -306,6 +306,7 @@ group_program(Type key)
 
 TEST(VmCpu, ManyGroups)
 {
+	const uint64_t spilled = bytes_spilled;
 	std::mt19937_64 rng(3);
 
 	/* keys in any order, or together with their like; so few groups that states merge as they are, and so many that they do in parts */
@@ -348,11 +349,13 @@ TEST(VmCpu, ManyGroups)
 				}
 			}
 		}
+	EXPECT_GT(bytes_spilled, spilled);
 }
 
 /* Null keys, keys of several columns, and aggregates with states of every kind. */
 TEST(VmCpu, ManyGroupsOfTwoKeys)
 {
+	const uint64_t spilled = bytes_spilled;
 	const Type	types[] = {Type::I16, Type::I64, Type::F64, Type::Bool};
 	const std::vector<std::pair<AggFn, int>> aggs = {{AggFn::CountStar, -1}, {AggFn::Count, 2}, {AggFn::Sum, 2}, {AggFn::Max, 2},
 		{AggFn::Sum, 1}, {AggFn::Min, 0}, {AggFn::BoolOr, 3}};
@@ -421,6 +424,7 @@ TEST(VmCpu, ManyGroupsOfTwoKeys)
 			ASSERT_EQ(got_rows, expected_rows);
 		}
 	}
+	EXPECT_GT(bytes_spilled, spilled);
 }
 
 /* Few groups after many: their rows are put aside, and become groups where memory is short or they are many. */

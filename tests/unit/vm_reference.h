@@ -8,6 +8,7 @@
 #define GPUVM_TESTS_VM_REFERENCE_H
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -284,6 +285,9 @@ copy_program(const std::vector<Type> &types)
 
 Outcome		run_cpu_rows(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
 						 const CodeMap *maps = nullptr, const PatternSet *patterns = nullptr);
+
+/* What run_cpu_groups() has read of files so far, in all. */
+extern std::atomic<uint64_t> bytes_spilled;
 
 /*
  * Units dealt to `nstates` states at random, merged in random order: one by one,

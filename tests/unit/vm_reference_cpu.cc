@@ -1,7 +1,12 @@
 /* vm_reference_cpu.cc: the CPU machine over a whole table, and rows of either as text. See vm_reference.h. */
 #include "vm_reference.h"
 
+#include <sys/uio.h>
+
+#include <mutex>
 #include <thread>
+
+#include "vm/spill.h"
 
 namespace gpuvm {
 namespace reference {
@@ -123,13 +128,54 @@ public:
 	explicit FewAreMany(bool wanted) : before_(cpu_group_limits)
 	{
 		if (wanted)
-			cpu_group_limits = CpuGroupLimits{256, 11, 500, size_t(64) << 10, 1500};
+			cpu_group_limits = CpuGroupLimits{256, 11, 500, size_t(64) << 10, 1500, size_t(16) << 10};
 	}
 	~FewAreMany() { cpu_group_limits = before_; }
 
 private:
 	CpuGroupLimits before_;
 };
+
+/* Memory is short whenever it is asked, or so it says. */
+class SpillToMemory final : public Spill
+{
+public:
+	explicit SpillToMemory(uint32_t seed) : asked_(seed) {}
+
+	bool wanted(uint64_t) override { return (asked_.fetch_add(1) * 0x9e3779b9u >> 16) % 4 != 0; }
+	uint64_t take(uint64_t bytes) override
+	{
+		std::lock_guard<std::mutex> lock(mutex_);
+
+		bytes_.resize(bytes_.size() + bytes, '?');
+		return bytes_.size() - bytes;
+	}
+	void write(uint64_t at, iovec *pieces, size_t npieces) override
+	{
+		std::lock_guard<std::mutex> lock(mutex_);
+
+		for (size_t i = 0; i < npieces; at += pieces[i++].iov_len)
+			memcpy(bytes_.data() + at, pieces[i].iov_base, pieces[i].iov_len);
+	}
+	void read(uint64_t at, char *to, size_t bytes) override
+	{
+		std::lock_guard<std::mutex> lock(mutex_);
+
+		memcpy(to, bytes_.data() + at, bytes);
+		nread_ += bytes;
+	}
+
+	/* All that was spilled has been read, if all groups have been. */
+	uint64_t	nread() const { return nread_; }
+
+private:
+	std::atomic<uint32_t> asked_;
+	std::mutex	mutex_;
+	std::string bytes_;
+	uint64_t	nread_ = 0;
+};
+
+std::atomic<uint64_t> bytes_spilled{0};
 
 Outcome
 run_cpu_groups(const Program *program, const Table &table, const std::vector<ParamValue> &params, uint32_t unit_rows,
@@ -141,10 +187,16 @@ run_cpu_groups(const Program *program, const Table &table, const std::vector<Par
 									 static_cast<uint32_t>(table.summaries.size()), table.nrows(), maps,
 									 patterns ? patterns->patterns.data() : nullptr, text_keys);
 	std::vector<std::unique_ptr<CpuState>> states;
+	SpillToMemory spill(static_cast<uint32_t>(rng()));
+	const bool	spills = rng() % 2 != 0;
 	Outcome		out;
 
 	for (int i = 0; i < nstates; i++)
+	{
 		states.push_back(job->new_state());
+		if (spills)
+			job->set_spill(states.back().get(), &spill);
+	}
 	each_unit(job.get(), table, unit_rows, [&](const TabletHeader *tablet, uint32_t first, uint32_t last, const MaskedRows *masked, uint32_t nmasked) {
 		job->run_groups(states[rng() % states.size()].get(), tablet, first, last, masked, nmasked);
 	});
@@ -189,6 +241,7 @@ run_cpu_groups(const Program *program, const Table &table, const std::vector<Par
 		read_area(program, area.memory.get(), area.capacity, n, &out);
 		at += n;
 	}
+	bytes_spilled += spill.nread();
 	return out;
 }
 

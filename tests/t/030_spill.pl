@@ -1,0 +1,121 @@
+# Groups that find no memory in gpuvmd go into temporary files, which are PostgreSQL's: where they lie, how large they may be, and that they go.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use GpuvmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('spill', "gpuvm.memory = '256MB'", "gpuvm.engine_memory = '32MB'", 'gpuvm.index_memory = 0',
+	'gpuvm.device = cpu', 'gpuvm.force = on', 'log_temp_files = 0');
+my $tablespace = PostgreSQL::Test::Utils::tempdir;
+
+$node->safe_psql('postgres', "CREATE TABLESPACE other LOCATION '$tablespace'");
+$node->safe_psql('postgres', q{
+	CREATE TABLE t AS SELECT hashint8extended(i, 1) AS k, (i * 7919::bigint % 1000003)::int AS r, i % 1000 AS f, i AS v,
+		CASE WHEN i % 11 > 0 THEN (i % 700000) * 0.01 END AS n, 'name ' || i % 600000 AS x, CASE WHEN i % 7 > 0 THEN i / 3.0::float8 END AS d
+	FROM generate_series(1, 1000000) i;
+	ANALYZE t;
+	SELECT gpuvm.import('t')});
+
+# all temporary files there are
+sub files
+{
+	return grep { !/^\./ } map { slurp_dir($_) } grep { -d } $node->data_dir . '/base/pgsql_tmp', glob("$tablespace/PG_*/pgsql_tmp");
+}
+
+my %queries = (
+	'keys without order' => 'SELECT k, count(*) c, sum(v) s, min(r) m, max(n) n FROM t GROUP BY k',
+	'keys with slots' => 'SELECT r, count(*) c, sum(v) s, avg(n) a, bool_and(f > 10) b FROM t GROUP BY r',
+	'texts' => 'SELECT x, count(*) c, min(v) m, max(d) d, count(n) n FROM t GROUP BY x',
+	'nulls, and two keys' => 'SELECT n, f, count(*) c, max(k) m FROM t GROUP BY n, f',
+	'few groups, many rows' => 'SELECT f, r % 3 AS r3, count(*) c, sum(n) s FROM t GROUP BY 1, 2',
+	'a join' => 'SELECT a.k, count(*) c, sum(b.v) s FROM t a JOIN t b ON a.v = b.r WHERE a.f < 300 GROUP BY a.k');
+
+for my $name (sort keys %queries)
+{
+	my $query = "SELECT count(*), sum(hash_record_extended(q, 1)::numeric) FROM ($queries{$name}) q";
+
+	is($node->safe_psql('postgres', "SET gpuvm.require = cpu; $query"), $node->safe_psql('postgres', "SET gpuvm.enabled = off; $query"), $name);
+}
+for my $name ('keys without order', 'keys with slots', 'texts')
+{
+	my ($threads, $memory, $spilled) = $node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) SELECT * FROM ($queries{$name}) q ORDER BY c DESC LIMIT 10")
+		=~ /VM Threads: (\d+).*Engine Memory: (\d+) kB.*Spilled: (\d+) kB/s;
+
+	cmp_ok($spilled // 0, '>', 10 * 1024, "$name: most were spilled");
+	cmp_ok($memory // 99 * 1024, '<=', 32 * 1024, 'there was no more memory');
+}
+unlike($node->safe_psql('postgres', "EXPLAIN (ANALYZE) SELECT f, count(*) FROM t GROUP BY f"), qr/Spilled/, 'few groups need no file');
+cmp_ok($node->safe_psql('postgres', q{SELECT value FROM gpuvm.stats WHERE counter = 'bytes spilled'}), '>', 100 << 20, 'it is counted');
+$node->poll_query_until('postgres', q{SELECT temp_files > 5 AND temp_bytes > 100 << 20 FROM pg_stat_database WHERE datname = 'postgres'})
+	or fail('also in pg_stat_database');
+is_deeply([ files() ], [], 'no file stays');
+
+# Where, and how large.
+my $query = "SET gpuvm.require = cpu; SELECT count(c + s + m + k) FROM ($queries{'keys without order'} ORDER BY c DESC LIMIT 10) q";
+my $at = -s $node->logfile;
+
+is($node->safe_psql('postgres', "SET temp_tablespaces = other; $query"), 10, 'in a tablespace');
+like(slurp_file($node->logfile, $at), qr{temporary file: path "pg_tblspc/[^"]*pgsql_tmp/pgsql_tmp[^"]*", size [1-9][0-9]{7}}, 'as the log says');
+
+my ($code, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSET temp_file_limit = '10MB'; $query");
+
+like($err, qr/53400: temporary file size exceeds temp_file_limit \(10240kB\)/, 'temp_file_limit holds');
+is($node->safe_psql('postgres', "SET temp_file_limit = '1GB'; $query"), 10, 'and what is below it is answered');
+is_deeply([ files() ], [], 'no file stays');
+
+# Whoever ends in the middle of it.
+my $slow = "SELECT count(*) FROM (SELECT a.k, b.v, count(*) c FROM t a JOIN t b ON a.f = b.f GROUP BY 1, 2 ORDER BY c DESC LIMIT 10) q";
+
+sub spills
+{
+	for (1 .. 600)
+	{
+		return 1 if files() > 0;
+		select(undef, undef, undef, 0.05);
+	}
+	return 0;
+}
+
+for my $how ('cancel', 'end of the session', 'gpuvmd killed', 'backend killed')
+{
+	my $session = $node->background_psql('postgres', on_error_stop => 0, on_error_die => 0);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+
+	$session->query_until(qr//, "$slow;\n");
+	ok(spills(), "$how: a query spills");
+	if ($how eq 'cancel')
+	{
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	}
+	elsif ($how eq 'end of the session')
+	{
+		$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+	}
+	elsif ($how eq 'gpuvmd killed')
+	{
+		kill 'KILL', $node->safe_psql('postgres', q{SELECT substring(detail FROM 'PID ([0-9]+)') FROM gpuvm.status() WHERE backend = 'cpu'});
+		# PostgreSQL's own plan spills, too
+		$node->safe_psql('postgres', "SELECT pg_sleep(0.3), pg_cancel_backend($pid)");
+	}
+	else
+	{
+		kill 'KILL', $pid;
+		ok($node->poll_query_until('postgres', 'SELECT true'), 'the server starts again');
+	}
+	ok(eval
+	{
+		local $SIG{ALRM} = sub { die };
+		alarm 60;
+		select(undef, undef, undef, 0.1) while files() > 0;
+		alarm 0;
+		1;
+	}, "$how: its file goes");
+	eval { $session->quit };
+}
+ok($node->poll_query_until('postgres', q{SELECT detail LIKE '%is running%' FROM gpuvm.status() WHERE backend = 'cpu'}), 'gpuvmd runs again');
+is($node->safe_psql('postgres', "SELECT gpuvm.import('t'); $query") =~ s/.*\n//sr, 10, 'queries spill again');
+done_testing();
