@@ -20,6 +20,7 @@ $node->safe_psql('postgres', q{
 
 my $groups = 'SELECT count(*), sum(n) FROM (SELECT k, sum(v) AS n FROM wide GROUP BY k OFFSET 0) q';
 my $right = '1000000|500000500000';
+my $join = 'SELECT count(*), sum(b.v) FROM wide a JOIN wide b ON a.k = b.k JOIN wide c ON c.k = b.k AND c.v = a.v';
 my $wide = 'SELECT count(*) FROM (SELECT k, v, v * 2, v * 3, sum(v) FROM wide GROUP BY 1, 2, 3, 4 OFFSET 0) q';
 
 sub setting
@@ -110,7 +111,7 @@ ok($node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM gpuvm.activi
 	'a job that takes its time, and memory');
 my $waits = $node->background_psql('postgres', on_error_stop => 0);
 $waits->query_safe("SET application_name = 'waits'");
-$waits->query_until(qr//, "$groups;\n");
+$waits->query_until(qr//, "$join;\n");
 ok($node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM gpuvm.activity WHERE state = 'waiting for memory')}),
 	'another waits for its memory');
 $since = time;
@@ -121,12 +122,12 @@ cmp_ok(time - $since, '<', 10, 'at once');
 $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'long'});
 $node->poll_query_until('postgres', q{SELECT state = 'idle' FROM pg_stat_activity WHERE application_name = 'long'});
 $_->quit for ($long, $waits);
-is($node->safe_psql('postgres', "SET gpuvm.require = cpu; $groups"), $right, 'nothing is kept for those that have gone');
+is($node->safe_psql('postgres', "SET gpuvm.require = cpu; $join"), $right, 'nothing is kept for those that have gone');
 
 # What does not fit, with nobody beside it.
 setting('gpuvm.engine_memory', '32MB');
-is($node->safe_psql('postgres', $wide), 1000000, 'what does not fit is answered');
-my ($rc, $stdout, $stderr) = $node->psql('postgres', "SET gpuvm.require = cpu; $wide");
+is($node->safe_psql('postgres', $join), $right, 'what does not fit is answered');
+my ($rc, $stdout, $stderr) = $node->psql('postgres', "SET gpuvm.require = cpu; $join");
 like($stderr, qr/out of memory/, 'by PostgreSQL');
 is($node->safe_psql('postgres', 'SET gpuvm.require = cpu; SELECT count(*) FROM few WHERE v > 10'), '990', 'what fits, fits');
 ($rc, $stdout, $stderr) = $node->psql('postgres', "ALTER SYSTEM SET gpuvm.engine_memory = '8MB'");
