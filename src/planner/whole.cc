@@ -9,6 +9,7 @@ extern "C" {
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
@@ -637,6 +638,20 @@ reads_external(const GpuvmRel *rel)
 	return rel->op == REL_EXTERNAL;
 }
 
+/* With ORDER BY, which is PostgreSQL's where the path has no order, and LIMIT. */
+static Path *
+finished(PlannerInfo *root, RelOptInfo *final_rel, CustomPath *whole, const FinalPathExtraData *extra)
+{
+	const Query *parse = root->parse;
+	Path	   *path = &whole->path;
+
+	if (!pathkeys_contained_in(root->sort_pathkeys, path->pathkeys))
+		path = &create_sort_path(root, final_rel, path, root->sort_pathkeys, extra->limit_needed ? extra->limit_tuples : -1)->path;
+	if (extra->limit_needed)
+		path = &create_limit_path(root, final_rel, path, parse->limitOffset, parse->limitCount, parse->limitOption, extra->offset_est, extra->count_est)->path;
+	return path;
+}
+
 void
 add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, RelOptInfo *final_rel,
 			   const FinalPathExtraData *extra, bool sorts)
@@ -648,6 +663,7 @@ add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, 
 	CustomPath *whole;
 	CustomPath *sorted;
 	Path	   *path;
+	bool		taken;
 	/* whose rows PostgreSQL sorts, as they are groups of several programs, or the keys are computed of them */
 	const bool	one = best != nullptr && is_one_program(best);
 
@@ -668,29 +684,30 @@ add_whole_path(PlannerInfo *root, WholeStatement *statement, RelOptInfo *input, 
 	whole = lower_statement(root, algebra, final_rel, alternative, false, !one);
 	if (whole == nullptr)
 		return;
-	path = &whole->path;
 	sorted = sorts ? sorted_whole(root, algebra, input, final_rel, alternative, whole, !one) : nullptr;
 	if (one && sorted == nullptr)
 		return;
-	if (sorted != nullptr)
-		path = &sorted->path;
 	/* the columns of a set operation are of no relation, so nothing above can sort by them */
-	else if (root->sort_pathkeys != NIL && parse->setOperations != nullptr)
+	if (sorted == nullptr && root->sort_pathkeys != NIL && parse->setOperations != nullptr)
 		return;
-	else if (root->sort_pathkeys != NIL)
-		path = &create_sort_path(root, final_rel, path, root->sort_pathkeys, extra->limit_needed ? extra->limit_tuples : -1)->path;
 	statement->made = true;
 	statement->several = list_length((sorted != nullptr ? sorted : whole)->custom_paths) > 1;
 	statement->external = reads_external(algebra);
-	if (extra->limit_needed)
-		path = &create_limit_path(root, final_rel, path, parse->limitOffset, parse->limitCount, parse->limitOption, extra->offset_est, extra->count_est)->path;
+	path = finished(root, final_rel, sorted != nullptr ? sorted : whole, extra);
 	if (setting_force)
 	{
 		final_rel->pathlist = list_make1(path);
 		final_rel->partial_pathlist = NIL;
 		return;
 	}
-	if (offer_cost(root, best, path))
+	taken = offer_cost(root, best, path);
+	/* the order of a dictionary may cost more than all else, and sorting a few rows does not */
+	if (!taken && sorted != nullptr && !one && parse->setOperations == nullptr)
+	{
+		path = finished(root, final_rel, whole, extra);
+		taken = offer_cost(root, best, path);
+	}
+	if (taken)
 		add_path(final_rel, path);
 }
 

@@ -41,6 +41,17 @@ SELECT plan_of($$SELECT u.n, count(*) FROM (SELECT b.n FROM orders o JOIN days d
 SELECT plan_of('SELECT * FROM (SELECT count(DISTINCT amount), sum(day) FROM orders WHERE line < 5) a, (SELECT count(DISTINCT amount), sum(day) FROM orders WHERE line > 3) b');
 -- what depends on rows that are counted stays: few of them are looked up
 SELECT plan_of('SELECT o.day, b.n, s.m FROM orders o JOIN backs b ON b.id = o.id AND b.line = o.line LEFT JOIN (SELECT id, max(amount) m FROM orders WHERE id = 77 GROUP BY id) s ON s.id = o.id WHERE o.id = 77');
+-- Groups by a part of a text: the order of all of its values takes longer than PostgreSQL does for a sort of the groups.
+CREATE TABLE callers (id int PRIMARY KEY, phone text, amount int);
+INSERT INTO callers SELECT i, 10 + i % 25 || '-' || i * 7919, i % 1000 - 100 FROM generate_series(1, 60000) i;
+CREATE TABLE calls (caller int, day int);
+INSERT INTO calls SELECT i % 40000, i % 500 FROM generate_series(1, 300000) i;
+CREATE INDEX ON calls (caller);
+VACUUM ANALYZE callers, calls;
+SELECT gpuvm.import('callers'), gpuvm.import('calls');
+SELECT plan_of($$SELECT substring(phone FROM 1 FOR 2) code, count(*), sum(amount) FROM callers WHERE substring(phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17')
+	AND amount > (SELECT avg(amount) FROM callers WHERE amount > 0 AND substring(phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17'))
+	AND NOT EXISTS (SELECT FROM calls WHERE calls.caller = callers.id) GROUP BY 1 ORDER BY 1$$);
 -- A CTE is looked at once, however many read it, and however many read those.
 DO $$
 DECLARE
