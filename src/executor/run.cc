@@ -655,7 +655,7 @@ run_start(GpuvmScanState *state)
 		state->sources[i] = nullptr;
 		source_close(source);
 	}
-	state->delta_us = 0;
+	state->delta_cost = 0;
 	for (bool derived : {false, true})
 	{
 		for (int i = 0; i < state->plan->ncursors; i++)

@@ -320,7 +320,7 @@ struct GpuvmScanState
 	/* while MODE_VM, and between rescans if it is not plain */
 	ScanSource *sources[PROGRAM_MAX_CURSORS];	/* one for each cursor; units are of the first */
 	MemoryContext source_contexts[PROGRAM_MAX_CURSORS];	/* of the sources; made when they are first needed */
-	double		delta_us;		/* what reading the changed rows of the sources is expected to take */
+	double		delta_cost;		/* what reading the changed rows of the sources is expected to cost */
 
 	/* maps, while MODE_VM (maps.cc) */
 	List	   *known;			/* what their expressions have that is known when execution starts */

@@ -9,6 +9,7 @@ extern "C" {
 #include "access/tableam.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/memutils.h"
 }
@@ -24,9 +25,6 @@ extern "C" {
 #include "tablet/build.h"
 
 namespace gpuvm {
-
-/* A delta may take this, or what a hash table may, whichever is more. */
-constexpr Size MIN_DELTA_LIMIT = 64 * 1024 * 1024;
 
 /* -- the delta --------------------------------------------------------------------- */
 
@@ -52,22 +50,22 @@ cost_of_fraction(const Plan *plan, double fraction)
 }
 
 /*
- * Is the machine worth it, with the delta to read first? The planner knew only of
- * blocks that are in no tablet. Who fetches a few rows pays for all of the delta.
+ * Is the machine worth it, with the delta to read first? It may be larger than when
+ * the planner looked. Who fetches a few rows pays for all of it.
  */
 static bool
 delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 {
 	double		fraction = state->plan->fraction;
-	double		us = 0;
+	Cost		cost = 0;
 
 	for (int i = 0; i < source->nleaves; i++)
-		us += delta_expected_us(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
-	state->delta_us += us;
+		cost += cost_of_delta(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
+	state->delta_cost += cost;
 	/* a stage has no other plan to be compared with */
-	if (setting_force || us == 0 || state->alternative == nullptr)
+	if (setting_force || cost == 0 || state->alternative == nullptr)
 		return true;
-	return cost_of_fraction(state->css.ss.ps.plan, fraction) - state->plan->delta_cost + state->delta_us * cost_of_us() <
+	return cost_of_fraction(state->css.ss.ps.plan, fraction) - state->plan->delta_cost + state->delta_cost <
 		cost_of_fraction(state->alternative->plan, fraction);
 }
 
@@ -111,8 +109,11 @@ delta_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wante
 
 		for (uint32 c = 0; c < version->ncols; c++)
 		{
-			if (wanted[c])
-				row += version->ntablets > 0 ? columns[c].max_width : type_natural_width(columns[c].type);
+			if (!wanted[c])
+				continue;
+			row += version->ntablets > 0 ? columns[c].max_width : type_natural_width(columns[c].type);
+			if (columns[c].flags & COLUMN_VARIABLE)
+				row += get_attavgwidth(source->leaves[i].relid, columns[c].attnum);
 		}
 		bytes += expected_rows(&source->leaves[i]) * row;
 	}
@@ -395,7 +396,7 @@ unserved_detail(const ScanSource *source)
 static bool
 open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const char **detail)
 {
-	uint64		limit = Max(static_cast<uint64>(get_hash_memory_limit()), uint64{MIN_DELTA_LIMIT});
+	const uint64 limit = delta_limit();
 	uint64		start;
 	int			mixed;
 	bool	   *wanted;

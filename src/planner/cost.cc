@@ -22,6 +22,7 @@ extern "C" {
 #include "pg/startup.h"
 #include "pg/text_order.h"
 #include "planner/cost.h"
+#include "store/delta.h"
 #include "vm/program.h"
 
 namespace gpuvm {
@@ -177,6 +178,13 @@ cost_of_order(double values, Oid collation, bool ranks)
 	const double bytes = ranks ? BYTES_RANK_OPERATORS : BYTES_ORDER_OPERATORS;
 
 	return values * std::log2(values + 1) * (orders_as_bytes(collation) ? bytes : ORDER_OPERATORS) * cpu_operator_cost;
+}
+
+/* The blocks are PostgreSQL's as much as ours, wherever they lie: so they cost what its own scan is charged for them. */
+double
+cost_of_delta(double blocks, double rows, int nwanted)
+{
+	return blocks * seq_page_cost + cost_of_us() * delta_rows_us(rows, nwanted);
 }
 
 /* How many such operations there are. */

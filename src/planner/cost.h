@@ -46,6 +46,9 @@ double		sort_us(double rows, double limit, bool texts);
 double		cost_of_entries(double entries);
 double		cost_of_order(double values, Oid collation, bool ranks);
 
+/* Reading so many blocks that no tablets serve, with so many rows, of which `nwanted` columns are asked for. */
+double		cost_of_delta(double blocks, double rows, int nwanted);
+
 /* Expected rows, of each cursor. */
 struct ProgramRows
 {

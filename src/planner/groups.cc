@@ -726,7 +726,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 		note_reason(root, rel, "Aggregate", a->reason, a->hint);
 		return;
 	}
-	failure = known_failure(shape, &a->plan);
+	failure = known_failure(root, shape, &a->plan);
 	if (failure != nullptr)
 	{
 		note_reason(root, rel, "Aggregate", failure, nullptr);

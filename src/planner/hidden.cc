@@ -67,11 +67,15 @@ describe_for_plan(Oid relid, Oid named, ImportedTable *table)
 {
 	if (!registry_describe(relid, table))
 		return false;
+	/* blocks that have changed since are read from the heap as those are that it never had */
+	if (!table->of_file)
+		(void) registry_served_now(relid, &table->served_blocks);
 	if (list_member_oid(tables.seen, named) && !list_member_oid(tables.hidden, named))
 		return true;
 	for (uint32 i = 0; i < table->ncols; i++)
 	{
 		table->greatest[i] = PG_INT64_MAX;
+		table->widths[i] = type_natural_width(static_cast<Type>(table->types[i])) * (table->wide[i] ? 2 : 1);
 		table->entries[i] = Min(table->entries[i], 1) * HIDDEN_ENTRIES;
 	}
 	return true;

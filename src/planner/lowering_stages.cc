@@ -233,7 +233,7 @@ stage_names(const List *exprs)
 static bool
 finish_stage(Lowering *l, const Piece *piece, ScanPlan *plan, List *exprs, double nrows, Stage *stage)
 {
-	const char *failure = known_failure(&piece->shape, plan);
+	const char *failure = known_failure(l->root, &piece->shape, plan);
 	const int	ncolumns = list_length(exprs) - stage->ncomputed;
 	ListCell   *lc;
 

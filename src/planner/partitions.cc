@@ -145,6 +145,7 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 			if (all->families[i] != one->families[i] && one->families[i] != 0)
 				all->families[i] = all->families[i] == 0 ? one->families[i] : FAMILIES_DIFFER;
 			all->entries[i] = Max(all->entries[i], one->entries[i]);
+			all->widths[i] = Max(all->widths[i], one->widths[i]);
 			all->greatest[i] = Max(all->greatest[i], one->greatest[i]);
 		}
 		all->nrows += one->nrows;

@@ -45,6 +45,8 @@ extern "C" {
 
 namespace gpuvm {
 
+constexpr const char *DELTA_HINT = "Refresh the table with gpuvm.refresh(), or raise work_mem.";
+
 static Plan *plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 							  List *clauses, List *custom_plans);
 
@@ -248,9 +250,9 @@ detached(List *exprs, const ScanShape *shape)
 	return copy;
 }
 
-/* How many columns the plan's programs read of a cursor. */
-static int
-count_columns(const ScanPlan *plan, int cursor)
+/* The numbers of the columns that the plan's programs read of a cursor. */
+static Bitmapset *
+columns_read(const ScanPlan *plan, int cursor)
 {
 	Bitmapset  *columns = nullptr;
 
@@ -266,7 +268,7 @@ count_columns(const ScanPlan *plan, int cursor)
 				columns = bms_add_member(columns, op.p2);
 		}
 	}
-	return bms_num_members(columns);
+	return columns;
 }
 
 /* Is the only key of cursor k a column of cursor 0, of a type that devices filter by, without which nothing comes of its rows? */
@@ -314,6 +316,22 @@ expected_rows(const ScanShape *shape)
 	return rows;
 }
 
+/* Blocks that no tablets serve, */
+static double
+unserved_blocks(const ScanTarget *scan)
+{
+	return Max(scan->pages - scan->table->served_blocks, 0.0);
+}
+
+/* and the rows in them. */
+static double
+unserved_rows(const ScanTarget *scan)
+{
+	const double blocks = unserved_blocks(scan);
+
+	return blocks > 0 ? scan->tuples * blocks / scan->pages : 0;
+}
+
 void
 plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 {
@@ -321,13 +339,49 @@ plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 	for (int i = 0; i < shape->ncursors; i++)
 	{
 		const ScanTarget *scan = &shape->cursors[i].target;
-		double		blocks = Max(scan->pages - scan->table->served_blocks, 0.0);
-		double		more = blocks > 0 ? scan->tuples * blocks / scan->pages : 0;
+		const double more = unserved_rows(scan);
 
-		plan->delta_cost += cost_of_us() * delta_expected_us(blocks, more, count_columns(plan, i));
+		if (more > 0)
+			plan->delta_cost += cost_of_delta(unserved_blocks(scan), more, bms_num_members(columns_read(plan, i)));
 		rows->scanned[i] = scan->table->nrows + more;
 		plan->pairs += shape->cursors[i].pairs;
 	}
+}
+
+/* Bytes of a row of a cursor's delta. */
+static double
+delta_width(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan, int cursor)
+{
+	const ImportedTable *table = shape->cursors[cursor].target.table;
+	const Bitmapset *columns = columns_read(plan, cursor);
+	double		width = plan->kind == SCAN_ROWS && plan->ncursors == 1 ? sizeof(ItemPointerData) : 0;
+	int			attnum = -1;
+
+	while ((attnum = bms_next_member(columns, attnum)) >= 0)
+	{
+		/* of a wide column's halves the low one counts for both */
+		const int	i = imported_column(table, attnum);
+
+		if (i < 0)
+			continue;
+		width += table->widths[i];
+		if (table->variable[i])
+			width += get_attavgwidth(entry_of(root, &shape->cursors[cursor])->relid, attnum);
+	}
+	return width;
+}
+
+const char *
+delta_failure(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
+{
+	for (int i = 0; i < shape->ncursors && !setting_force; i++)
+	{
+		const double rows = unserved_rows(&shape->cursors[i].target);
+
+		if (rows > 0 && rows * delta_width(root, shape, plan, i) > delta_limit())
+			return psprintf("the rows of \"%s\" that changed since its import do not fit in memory", get_rel_name(entry_of(root, &shape->cursors[i])->relid));
+	}
+	return nullptr;
 }
 
 CompileCursor
@@ -613,6 +667,12 @@ make_rows_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, Path 
 	if (!plan_compiled(root, shape, compiled, &plan, &reason))
 	{
 		note_reason(root, rel, what, reason, nullptr);
+		return nullptr;
+	}
+	reason = delta_failure(root, shape, &plan);
+	if (reason != nullptr)
+	{
+		note_reason(root, rel, what, reason, DELTA_HINT);
 		return nullptr;
 	}
 	fill_cursors(root, shape, &plan);

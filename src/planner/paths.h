@@ -131,8 +131,11 @@ extern MapCached map_cached;
 using MapFailure = const char *(*) (uint64 family, const PlanMap *map, bool untied);
 extern MapFailure map_failure;
 
-/* plan_maps.cc: the reason, if one of the plan's maps is known to fail. */
-const char *known_failure(const ScanShape *shape, const ScanPlan *plan);
+/* paths.cc: the reason, if what the tablets do not have of a relation is expected to take more memory than an execution allows it. */
+const char *delta_failure(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan);
+
+/* plan_maps.cc: the same, or that one of the plan's maps is known to fail. */
+const char *known_failure(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan);
 
 /* plan_maps.cc: can it be grouped by codes? False, with the reason. */
 bool		is_dictionary_key(Node *key, Oid eqop, const char **reason);
@@ -226,7 +229,7 @@ void		fill_cursors(PlannerInfo *root, const ScanShape *shape, ScanPlan *plan);
 List	   *detached(List *exprs, const ScanShape *shape);
 
 /*
- * Blocks that are in no tablet are read from the heap: what has changed since is
+ * Blocks that no tablets serve are read from the heap; what changes later is
  * known when the plan runs. Sets the plan's delta_cost and pairs, and the rows that its programs read.
  */
 void		plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows);

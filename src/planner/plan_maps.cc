@@ -279,7 +279,7 @@ family_of_map(const ScanShape *shape, const PlanMap *map)
 }
 
 const char *
-known_failure(const ScanShape *shape, const ScanPlan *plan)
+known_failure(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 {
 	if (plan->hides_rows && shows_without_ties(plan))
 		return "whether values are equal without being the same would tell of those that a policy may hide";
@@ -291,7 +291,7 @@ known_failure(const ScanShape *shape, const ScanPlan *plan)
 		if (failure != nullptr)
 			return psprintf("a column's dictionary: %s", failure);
 	}
-	return nullptr;
+	return delta_failure(root, shape, plan);
 }
 
 bool

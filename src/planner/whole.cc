@@ -382,7 +382,7 @@ make_whole_path(Lowering *l, RelOptInfo *final_rel, Path *alternative)
 	}
 	if (!(!l->rows_last && groups_of(top, sort) != nullptr ? last_groups : last_rows)(l, top, sort, alternative->pathtarget, &last))
 		return nullptr;
-	failure = known_failure(&last.piece->shape, last.plan);
+	failure = known_failure(l->root, &last.piece->shape, last.plan);
 	if (failure != nullptr)
 	{
 		lowering_refuse(l, failure);

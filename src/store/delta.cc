@@ -33,8 +33,10 @@ constexpr uint32 STAGED_BYTES = 4 * 1024 * 1024;
 constexpr uint32 MIN_STAGED_ROWS = TABLET_PAD_ROWS;
 constexpr uint32 MAX_STAGED_ROWS = 65536;
 
-/* Measured (docs/benchmarks.md): a block, a row, a value, in microseconds. */
-constexpr double BLOCK_US = 0.5;
+/* At least what a delta may take. */
+constexpr uint64 MIN_LIMIT = 64 * 1024 * 1024;
+
+/* Measured (docs/benchmarks.md): a row, a value, in microseconds. */
 constexpr double ROW_US = 0.02;
 constexpr double VALUE_US = 0.004;
 
@@ -421,9 +423,15 @@ delta_summarize(const Delta *delta, ColumnSummary *columns, uint32 ncols, bool f
 }
 
 double
-delta_expected_us(BlockNumber nblocks, double nrows, int nwanted)
+delta_rows_us(double nrows, int nwanted)
 {
-	return nblocks * BLOCK_US + nrows * (ROW_US + nwanted * VALUE_US);
+	return nrows * (ROW_US + nwanted * VALUE_US);
+}
+
+uint64
+delta_limit(void)
+{
+	return Max(static_cast<uint64>(get_hash_memory_limit()), MIN_LIMIT);
 }
 
 }  // namespace gpuvm

@@ -66,8 +66,11 @@ Delta	   *delta_end(DeltaReader *reader, bool fits, AttrNumber *unfit);
 /* Widens the summaries, one for each column, to cover the delta; `first`: they cover nothing yet. */
 void		delta_summarize(const Delta *delta, ColumnSummary *columns, uint32 ncols, bool first);
 
-/* What delta_read will take, in microseconds, when the blocks are in shared buffers. */
-double		delta_expected_us(BlockNumber nblocks, double nrows, int nwanted);
+/* What delta_read will take for rows, in microseconds, beyond what any scan takes for their blocks. */
+double		delta_rows_us(double nrows, int nwanted);
+
+/* What a query may take for the delta of one table (max_bytes): what a hash table may, or 64 MB if that is more. */
+uint64		delta_limit(void);
 
 }  // namespace gpuvm
 

@@ -161,6 +161,9 @@ struct PinnedVersion
 PinnedVersion *registry_pin_all(int *count);
 void		registry_unpin_all(PinnedVersion *all, int count);
 
+/* Plans that read the relation are made anew: tablets serve much of it that they did not. */
+void		registry_outdate_plans(Relation rel);
+
 /* Was this version made for the relation as it is now? */
 bool		pin_matches(VersionPin *pin, Relation rel);
 

@@ -44,6 +44,9 @@ namespace gpuvm {
 
 constexpr BlockNumber BLOCKS_PER_CHECK = 64;
 
+/* What brings so large a part of the table back into tablets may make programs worth what they were not. */
+constexpr BlockNumber OUTDATING_PART = 10;
+
 /* A tablet that is built anew may grow by an eighth: changed blocks seldom have as many rows as before. */
 constexpr uint32 ROOM_TO_GROW = 8;
 
@@ -689,6 +692,9 @@ refresh_relation(Relation rel, RefreshOutcome *outcome)
 		report_damage(rel);
 	else if (!outgrown)
 		pin_mark_refreshed(pin);
+	/* VACUUM has outdated plans before: PostgreSQL's would stay, which were better as long as so much was to be read from the heap */
+	if (outcome->reread > outcome->blocks / OUTDATING_PART)
+		registry_outdate_plans(rel);
 	registry_unpin(pin);
 	(void) LockRelease(&tag, ExclusiveLock, false);
 	return !damaged && !outgrown;

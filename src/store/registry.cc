@@ -196,6 +196,12 @@ invalidate_plans(const RegistryKey &key)
 	SendSharedInvalidMessages(&message, 1);
 }
 
+void
+registry_outdate_plans(Relation rel)
+{
+	invalidate_plans({MyDatabaseId, RelationGetRelid(rel)});
+}
+
 /* -- reading --------------------------------------------------------------- */
 
 int
@@ -238,12 +244,16 @@ registry_describe(Oid relid, ImportedTable *table)
 			table->attnums[i] = columns[i].attnum;
 			table->types[i] = static_cast<uint8>(columns[i].flags & COLUMN_LEFT_OUT ? Type::None : columns[i].type);
 			table->scales[i] = columns[i].scale;
+			table->widths[i] = version->ntablets > 0 ? columns[i].max_width : type_natural_width(columns[i].type);
 			table->greatest[i] = columns[i].min < -PG_INT64_MAX ? PG_INT64_MAX : Max(Max(columns[i].max, -columns[i].min), 0);
 			table->variable[i] = (columns[i].flags & COLUMN_VARIABLE) != 0;
 			table->wide[i] = (columns[i].flags & COLUMN_WIDE) != 0;
 			table->special[i] = table->wide[i] && has_specials(columns[version_column(version, high_half(columns[i].attnum))]);
 			if (table->wide[i])
+			{
 				table->greatest[i] = PG_INT64_MAX;
+				table->widths[i] += type_natural_width(Type::I64);
+			}
 			table->entries[i] = columns[i].dictionary == 0 ? 0 : Max(arena_at<Dictionary>(columns[i].dictionary)->nentries, 1);
 			table->families[i] = columns[i].dictionary == 0 || arena_at<Dictionary>(columns[i].dictionary)->nentries == 0 ? 0
 				: arena_at<Dictionary>(columns[i].dictionary)->family;

@@ -122,6 +122,7 @@ struct ImportedTable
 	uint8		types[VERSION_MAX_COLS];	/* Type; None: left out of the tablets */
 	int16		scales[VERSION_MAX_COLS];	/* of numerics, else -1 */
 	uint32		entries[VERSION_MAX_COLS];	/* of the column's dictionary, at least 1; 0: it has none */
+	uint8		widths[VERSION_MAX_COLS];	/* bytes of a value in the tablets, at most; of one that is variable, of the reference to it */
 	uint64		families[VERSION_MAX_COLS];	/* of the dictionary; 0: it has no entries. Of leaves: FAMILIES_DIFFER if theirs do */
 	int64		greatest[VERSION_MAX_COLS];	/* of integers, and numerics that are not wide: no value of the tablets has a larger absolute value; PG_INT64_MAX: that is not known */
 	bool		of_file;		/* or one of the leaves is: rows cannot be fetched by their ctids */
@@ -135,6 +136,12 @@ int			imported_column(const ImportedTable *table, AttrNumber attnum);
 
 /* False when the relation is not imported. For planning only: the answer may be stale by execution. */
 bool		registry_describe(Oid relid, ImportedTable *table);
+
+/*
+ * How many blocks of the relation, which is locked, a query would take from tablets now, by the visibility map alone: what VACUUM has
+ * set the bits of counts until a query has looked at it. For planning only. False when the relation is not imported.
+ */
+bool		registry_served_now(Oid relid, BlockNumber *blocks);
 
 }  // namespace gpuvm
 

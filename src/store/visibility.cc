@@ -22,6 +22,7 @@
 #include "store/refresher.h"
 
 extern "C" {
+#include "access/table.h"
 #include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "miscadmin.h"
@@ -486,6 +487,46 @@ vm_count(const uint64 *words, uint32 nblocks)
 	return count;
 }
 
+/* How many of a map page's first `nblocks` blocks have their bit set in the map and in the version. */
+static BlockNumber
+count_both(const uint64 *map, const uint64 *served, uint32 nblocks)
+{
+	BlockNumber count = 0;
+
+	for (uint32 i = 0; i * VM_BLOCKS_PER_WORD < nblocks; i++)
+		count += __builtin_popcountll(map[i] & served[i] & vm_word_mask(nblocks - i * VM_BLOCKS_PER_WORD));
+	return count;
+}
+
+bool
+registry_served_now(Oid relid, BlockNumber *blocks)
+{
+	VersionPin *pin = registry_pin_any(relid);
+	const TableVersion *version;
+	const uint64 *served;
+	Relation	rel;
+	uint64		words[VM_WORDS_PER_PAGE];
+
+	if (pin == NULL)
+		return false;
+	version = pin_version(pin);
+	served = reinterpret_cast<const uint64 *>(version_at<uint64_t>(version, version->served));
+	rel = table_open(relid, NoLock);
+	*blocks = 0;
+	for (uint32 i = 0; i < version->nstamps; i++)
+	{
+		const uint32 covered = Min(version->nblocks - i * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE);
+		XLogRecPtr	lsn;
+
+		/* whether blocks of a page whose LSN has moved are still the same only a look at them tells: they are taken to be */
+		*blocks += compare_vm_page(rel, version, i, covered, words, &lsn) == PAGE_CLEAN ? covered
+			: count_both(words, served + Size{i} * VM_WORDS_PER_PAGE, covered);
+	}
+	table_close(rel, NoLock);
+	registry_unpin(pin);
+	return true;
+}
+
 void
 version_state(Relation rel, const TableVersion *version, VersionState *state)
 {
@@ -516,16 +557,11 @@ version_state(Relation rel, const TableVersion *version, VersionState *state)
 		else if (i < version->nstamps)
 		{
 			const uint64 *page_served = served + Size{i} * VM_WORDS_PER_PAGE;
-			BlockNumber both = 0;
+			const BlockNumber both = count_both(words, page_served, covered);
 			BlockNumber in_vain = 0;
 
 			for (uint32 w = 0; w * VM_BLOCKS_PER_WORD < covered; w++)
-			{
-				uint64		known = words[w] & vm_word_mask(covered - w * VM_BLOCKS_PER_WORD);
-
-				both += __builtin_popcountll(known & page_served[w]);
-				in_vain += __builtin_popcountll(known & vm_word_unfit(page_served[w]));
-			}
+				in_vain += __builtin_popcountll(words[w] & vm_word_mask(covered - w * VM_BLOCKS_PER_WORD) & vm_word_unfit(page_served[w]));
 			state->served += both;
 			visible -= both + in_vain;
 		}

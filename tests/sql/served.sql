@@ -1,0 +1,110 @@
+-- The planner knows how much tablets serve: what they do not is read from the heap, and costs what it takes there.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS gpuvm;
+RESET client_min_messages;
+CREATE SCHEMA served;
+SET search_path = served;
+-- The costs of the CPU's machine, also where there is a device; PostgreSQL's scans have two workers, whatever the size.
+SET gpuvm.device = cpu;
+SET work_mem = '4MB';
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 10;
+SET jit = off;
+
+-- Updates find room in their blocks, so that the share served is that of the rows that were left alone.
+CREATE TABLE a (id int, k int, g int, v bigint) WITH (autovacuum_enabled = off, fillfactor = 45);
+INSERT INTO a SELECT i, i * 7919 % 100003, i % 100, i % 12345 FROM generate_series(1, 100000) i;
+CREATE TABLE b (LIKE a) WITH (autovacuum_enabled = off, fillfactor = 45);
+INSERT INTO b SELECT * FROM a;
+CREATE INDEX ON a (k);
+SELECT gpuvm.import('a'), gpuvm.import('b');
+VACUUM ANALYZE a, b;
+
+-- Who has the plan, which has to run as planned, and whether the answer is the other's.
+CREATE FUNCTION chosen(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+	who text;
+	answers text[];
+	answer text;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	who := CASE WHEN plan::text LIKE '%GpuVM%' THEN 'program' ELSE 'PostgreSQL' END;
+	FOR i IN 0 .. 1 LOOP
+		PERFORM set_config('gpuvm.enabled', (i = 1)::text, true),
+			set_config('gpuvm.require', CASE WHEN i = 1 AND who = 'program' THEN 'cpu' ELSE 'any' END, true);
+		EXECUTE 'SELECT string_agg(q::text, '';'' ORDER BY q::text) FROM (' || query || ') q' INTO answer;
+		answers := answers || coalesce(answer, '');
+	END LOOP;
+	PERFORM set_config('gpuvm.require', 'any', true);
+	RETURN who || CASE WHEN answers[1] = answers[2] THEN '' ELSE ', another answer' END;
+END $$;
+CREATE VIEW choices AS
+SELECT (SELECT round(served::numeric, 2) FROM gpuvm.tables WHERE relation = 'a'::regclass) AS served,
+	chosen('SELECT id, v FROM a WHERE g = 17') AS scan,
+	chosen('SELECT * FROM a WHERE k < 4000') AS "index",
+	chosen('SELECT g, sum(v) FROM a GROUP BY g') AS groups,
+	chosen('SELECT a.id, b.v FROM a JOIN b ON a.k = b.k WHERE a.g < 50') AS "join",
+	chosen('WITH x AS (SELECT k, sum(v) s FROM a GROUP BY k), y AS (SELECT k, max(v) m FROM b GROUP BY k) SELECT count(*), sum(s + m) FROM x JOIN y USING (k)') AS stages;
+SELECT * FROM choices;
+UPDATE a SET v = v + 1 WHERE id <= 10000;
+SELECT * FROM choices;
+UPDATE a SET v = v + 1 WHERE id BETWEEN 10001 AND 50000;
+UPDATE b SET v = v + 1 WHERE id <= 50000;
+SELECT * FROM choices;
+UPDATE a SET v = v + 1 WHERE id > 50000;
+UPDATE b SET v = v + 1 WHERE id > 50000;
+SELECT * FROM choices;
+-- So it is said where a program is required.
+SET gpuvm.require = cpu;
+SELECT id, v FROM a WHERE g = 17;
+RESET gpuvm.require;
+
+-- A plan that is kept stays right; a refresh that brings much back has it made anew.
+SET plan_cache_mode = force_generic_plan;
+PREPARE sums(int) AS SELECT sum(v), count(*) FROM a WHERE g = $1;
+CREATE FUNCTION kept() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) EXECUTE sums(17)' INTO plan;
+	RETURN CASE WHEN plan::text LIKE '%GpuVM%' THEN 'program' ELSE 'PostgreSQL' END;
+END $$;
+SELECT kept();
+EXECUTE sums(17);
+VACUUM a;
+-- whoever looks at the blocks first finds that they are not what tablets have
+SET gpuvm.force = on;
+SELECT sum(v), count(*) FROM a WHERE g = 17;
+RESET gpuvm.force;
+SELECT kept();
+SELECT gpuvm.refresh('a');
+SELECT kept();
+EXECUTE sums(17);
+UPDATE a SET v = v + 1;
+SELECT kept();
+EXECUTE sums(17);
+RESET plan_cache_mode;
+
+-- What will not fit in memory is not begun with, wherever the rows would be read. Fewer columns fit.
+CREATE TABLE wide (a bigint, b bigint, c bigint, d bigint, e bigint, f bigint, g bigint, h bigint) WITH (autovacuum_enabled = off);
+SELECT gpuvm.import('wide');
+INSERT INTO wide SELECT i, i, i, i, i, i, i, i % 10 FROM generate_series(1, 1100000) i;
+ANALYZE wide;
+CREATE VIEW reasons AS
+SELECT kind, w.node, w.reason, w.hint
+FROM (VALUES ('scan', 'SELECT * FROM wide WHERE a + b + c + d + e + f + g + h = 11'),
+			 ('groups', 'SELECT h, sum(a + b + c + d + e + f + g) FROM wide GROUP BY h'),
+			 ('join', 'SELECT count(*) FROM wide x JOIN wide y ON x.a = y.a AND x.b + x.c + x.d + x.e + x.f + x.g + x.h < y.h'),
+			 ('stages', 'WITH s AS (SELECT h, sum(a + b + c + d + e + f + g) v FROM wide GROUP BY h) SELECT x.h, y.v FROM s x JOIN s y ON x.h = y.h + 1'),
+			 ('groups of one column', 'SELECT h, sum(a) FROM wide GROUP BY h')) v(kind, query), gpuvm.why_not(query) w
+WHERE w.reason LIKE '%memory%' ORDER BY 1, 2, 3;
+SELECT * FROM reasons;
+SET max_parallel_workers_per_gather = 0;
+SELECT chosen('SELECT h, sum(a + b + c + d + e + f + g) FROM wide GROUP BY h'), chosen('SELECT h, sum(a) FROM wide GROUP BY h');
+SET work_mem = '128MB';
+SELECT chosen('SELECT h, sum(a + b + c + d + e + f + g) FROM wide GROUP BY h'), chosen('SELECT h, sum(a) FROM wide GROUP BY h');
+SELECT * FROM reasons;
+
+DROP SCHEMA served CASCADE;
