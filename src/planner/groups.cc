@@ -726,13 +726,13 @@ add_groups_path(PlannerInfo *root, RelOptInfo *rel, const ScanShape *shape, RelO
 		note_reason(root, rel, "Aggregate", a->reason, a->hint);
 		return;
 	}
+	a->plan.kind = SCAN_GROUPS;
 	failure = known_failure(root, shape, &a->plan);
 	if (failure != nullptr)
 	{
 		note_reason(root, rel, "Aggregate", failure, nullptr);
 		return;
 	}
-	a->plan.kind = SCAN_GROUPS;
 	a->plan.fraction = 1;
 	fill_cursors(root, shape, &a->plan);
 	if (having != NIL)

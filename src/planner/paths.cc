@@ -354,7 +354,7 @@ delta_width(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan, int
 {
 	const ImportedTable *table = shape->cursors[cursor].target.table;
 	const Bitmapset *columns = columns_read(plan, cursor);
-	double		width = plan->kind == SCAN_ROWS && plan->ncursors == 1 ? sizeof(ItemPointerData) : 0;
+	double		width = plan->kind == SCAN_ROWS && shape->ncursors == 1 ? sizeof(ItemPointerData) : 0;
 	int			attnum = -1;
 
 	while ((attnum = bms_next_member(columns, attnum)) >= 0)
@@ -379,7 +379,8 @@ delta_failure(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 		const double rows = unserved_rows(&shape->cursors[i].target);
 
 		if (rows > 0 && rows * delta_width(root, shape, plan, i) > delta_limit())
-			return psprintf("the rows of \"%s\" that changed since its import do not fit in memory", get_rel_name(entry_of(root, &shape->cursors[i])->relid));
+			return psprintf("the rows of \"%s\" that changed since its import do not fit in memory",
+							get_rel_name(entry_of(root, &shape->cursors[i])->relid));
 	}
 	return nullptr;
 }

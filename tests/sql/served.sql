@@ -46,7 +46,8 @@ SELECT (SELECT round(served::numeric, 2) FROM gpuvm.tables WHERE relation = 'a':
 	chosen('SELECT * FROM a WHERE k < 4000') AS "index",
 	chosen('SELECT g, sum(v) FROM a GROUP BY g') AS groups,
 	chosen('SELECT a.id, b.v FROM a JOIN b ON a.k = b.k WHERE a.g < 50') AS "join",
-	chosen('WITH x AS (SELECT k, sum(v) s FROM a GROUP BY k), y AS (SELECT k, max(v) m FROM b GROUP BY k) SELECT count(*), sum(s + m) FROM x JOIN y USING (k)') AS stages;
+	chosen('WITH x AS (SELECT k, sum(v) s FROM a GROUP BY k), y AS (SELECT k, max(v) m FROM b GROUP BY k)
+SELECT count(*), sum(s + m) FROM x JOIN y USING (k)') AS stages;
 SELECT * FROM choices;
 UPDATE a SET v = v + 1 WHERE id <= 10000;
 SELECT * FROM choices;
@@ -56,6 +57,19 @@ SELECT * FROM choices;
 UPDATE a SET v = v + 1 WHERE id > 50000;
 UPDATE b SET v = v + 1 WHERE id > 50000;
 SELECT * FROM choices;
+-- The leaves of a partitioned table are one.
+CREATE TABLE parts (LIKE a) PARTITION BY RANGE (id);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (50001) WITH (autovacuum_enabled = off, fillfactor = 45);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (50001) TO (100001) WITH (autovacuum_enabled = off, fillfactor = 45);
+INSERT INTO parts SELECT * FROM a;
+SELECT gpuvm.import('parts');
+VACUUM ANALYZE parts;
+SELECT chosen('SELECT id, v FROM parts WHERE g = 17');
+UPDATE parts_2 SET v = v + 1;
+SELECT chosen('SELECT id, v FROM parts WHERE g = 17'), chosen('SELECT id, v FROM parts WHERE id > 60000 AND g = 17');
+UPDATE parts_1 SET v = v + 1;
+SELECT chosen('SELECT id, v FROM parts WHERE g = 17');
+
 -- So it is said where a program is required.
 SET gpuvm.require = cpu;
 SELECT id, v FROM a WHERE g = 17;
