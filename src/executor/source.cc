@@ -28,18 +28,18 @@ namespace gpuvm {
 
 /* -- the delta --------------------------------------------------------------------- */
 
-/* As the planner would estimate it: the tablets may hold rows of blocks that they do not serve any more. */
-static double
-expected_rows(const ScanLeaf *leaf)
+/* As the planner expects it, of the blocks that are known now. */
+static DeltaSize
+expected_delta(const ScanLeaf *leaf)
 {
 	BlockNumber pages;
 	double		tuples;
 	double		visible;
 
 	if (leaf->check.unserved == 0)
-		return 0;
+		return DeltaSize{};
 	table_relation_estimate_size(leaf->rel, nullptr, &pages, &tuples, &visible);
-	return tuples * leaf->check.unserved / Max(pages, 1);
+	return delta_expect(leaf->rel, pages, tuples, leaf->version, leaf->check.nblocks - leaf->check.unserved);
 }
 
 /* What it costs to fetch so many of a plan's rows. */
@@ -60,7 +60,7 @@ delta_pays(GpuvmScanState *state, const ScanSource *source, int nwanted)
 	Cost		cost = 0;
 
 	for (int i = 0; i < source->nleaves; i++)
-		cost += cost_of_delta(source->leaves[i].check.unserved, expected_rows(&source->leaves[i]), nwanted);
+		cost += cost_of_delta(expected_delta(&source->leaves[i]), nwanted);
 	state->delta_cost += cost;
 	/* a stage has no other plan to be compared with */
 	if (setting_force || cost == 0 || state->alternative == nullptr)
@@ -97,7 +97,7 @@ wants_ctids(const GpuvmScanState *state, const ScanSource *source)
 
 /* Rows that will hardly fit, as wide as those in the tablets are, need not be read to find out. */
 static bool
-delta_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wanted, uint64 limit)
+deltas_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wanted)
 {
 	double		bytes = 0;
 
@@ -115,9 +115,9 @@ delta_may_fit(GpuvmScanState *state, const ScanSource *source, const bool *wante
 			if (columns[c].flags & COLUMN_VARIABLE)
 				row += get_attavgwidth(source->leaves[i].relid, columns[c].attnum);
 		}
-		bytes += expected_rows(&source->leaves[i]) * row;
+		bytes += expected_delta(&source->leaves[i]).rows * row;
 	}
-	return bytes <= 2.0 * limit;
+	return delta_may_fit(bytes);
 }
 
 static bool
@@ -461,7 +461,7 @@ open_in_context(GpuvmScanState *state, ScanSource *source, int *reason, const ch
 		return false;
 	}
 	start = now_ns();
-	fits = delta_may_fit(state, source, wanted, limit) && read_deltas(state, source, wanted, limit, reason, detail);
+	fits = deltas_may_fit(state, source, wanted) && read_deltas(state, source, wanted, limit, reason, detail);
 	state->figures.delta_ns += now_ns() - start;
 	if (!fits && *reason == FALLBACK_VALUE)
 		return false;

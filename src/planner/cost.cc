@@ -182,9 +182,9 @@ cost_of_order(double values, Oid collation, bool ranks)
 
 /* The blocks are PostgreSQL's as much as ours, wherever they lie: so they cost what its own scan is charged for them. */
 double
-cost_of_delta(double blocks, double rows, int nwanted)
+cost_of_delta(const DeltaSize &size, int nwanted)
 {
-	return blocks * seq_page_cost + cost_of_us() * delta_rows_us(rows, nwanted);
+	return size.io + cost_of_us() * delta_rows_us(size.rows, nwanted);
 }
 
 /* How many such operations there are. */

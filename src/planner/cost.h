@@ -3,6 +3,7 @@
 #define GPUVM_PLANNER_COST_H
 
 #include "pg/pg.h"
+#include "store/registry.h"
 #include "vm/program.h"
 
 extern "C" {
@@ -46,8 +47,8 @@ double		sort_us(double rows, double limit, bool texts);
 double		cost_of_entries(double entries);
 double		cost_of_order(double values, Oid collation, bool ranks);
 
-/* Reading so many blocks that no tablets serve, with so many rows, of which `nwanted` columns are asked for. */
-double		cost_of_delta(double blocks, double rows, int nwanted);
+/* Reading what no tablets serve, of which `nwanted` columns are asked for. */
+double		cost_of_delta(const DeltaSize &size, int nwanted);
 
 /* Expected rows, of each cursor. */
 struct ProgramRows

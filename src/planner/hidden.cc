@@ -67,9 +67,6 @@ describe_for_plan(Oid relid, Oid named, ImportedTable *table)
 {
 	if (!registry_describe(relid, table))
 		return false;
-	/* blocks that have changed since are read from the heap as those are that it never had */
-	if (!table->of_file)
-		(void) registry_served_now(relid, &table->served_blocks);
 	if (list_member_oid(tables.seen, named) && !list_member_oid(tables.hidden, named))
 		return true;
 	for (uint32 i = 0; i < table->ncols; i++)

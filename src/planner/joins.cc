@@ -61,7 +61,7 @@ subquery_notes()
 }
 
 ImportedTable *
-described_table(Oid relid, Oid named)
+described_table(Oid relid, Oid named, const RelOptInfo *rel)
 {
 	MemoryContext before;
 	ImportedTable *table;
@@ -79,7 +79,9 @@ described_table(Oid relid, Oid named)
 		pfree(table);
 		table = nullptr;
 	}
-	else if (current != nullptr)
+	else if (!table->of_file)
+		table->delta = registry_expect_delta(relid, rel->pages, rel->tuples);
+	if (table != nullptr && current != nullptr)
 	{
 		current->tables = lappend(current->tables, table);
 		current->relids = lappend_oid(current->relids, relid);

@@ -59,6 +59,8 @@ describe_leaf(PlannerInfo *root, Index leaf, Index top, ImportedTable *table)
 		return false;
 	if (rte->relkind == RELKIND_FOREIGN_TABLE && file_not_ready(rte->relid) != nullptr)
 		return false;
+	if (!table->of_file)
+		table->delta = registry_expect_delta(rte->relid, find_base_rel(root, leaf)->pages, find_base_rel(root, leaf)->tuples);
 	for (uint32 i = 0; i < table->ncols; i++)
 		table->attnums[i] = attnum_in_top(root, leaf, top, table->attnums[i]);
 	return true;
@@ -148,6 +150,9 @@ describe_leaves(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target, const ch
 			all->widths[i] = Max(all->widths[i], one->widths[i]);
 			all->greatest[i] = Max(all->greatest[i], one->greatest[i]);
 		}
+		all->delta.rows += one->delta.rows;
+		all->delta.io += one->delta.io;
+		all->delta.masked += one->delta.masked;
 		all->nrows += one->nrows;
 		all->nblocks += one->nblocks;
 		all->served_blocks += one->served_blocks;

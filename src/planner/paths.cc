@@ -107,7 +107,7 @@ usable_relation(PlannerInfo *root, RelOptInfo *rel, ScanTarget *target)
 		}
 		if (!reasons_wanted && !registry_known(rte->relid))
 			return false;
-		target->table = described_table(rte->relid, named_table(root, rel->relid));
+		target->table = described_table(rte->relid, named_table(root, rel->relid), rel);
 		if (target->table == nullptr)
 		{
 			if (reasons_wanted && rte->relkind != RELKIND_FOREIGN_TABLE)
@@ -316,43 +316,44 @@ expected_rows(const ScanShape *shape)
 	return rows;
 }
 
-/* Blocks that no tablets serve, */
-static double
-unserved_blocks(const ScanTarget *scan)
-{
-	return Max(scan->pages - scan->table->served_blocks, 0.0);
-}
-
-/* and the rows in them. */
-static double
-unserved_rows(const ScanTarget *scan)
-{
-	const double blocks = unserved_blocks(scan);
-
-	return blocks > 0 ? scan->tuples * blocks / scan->pages : 0;
-}
-
 void
 plan_delta(ScanPlan *plan, const ScanShape *shape, ProgramRows *rows)
 {
 	*rows = expected_rows(shape);
 	for (int i = 0; i < shape->ncursors; i++)
 	{
-		const ScanTarget *scan = &shape->cursors[i].target;
-		const double more = unserved_rows(scan);
+		const ImportedTable *table = shape->cursors[i].target.table;
 
-		if (more > 0)
-			plan->delta_cost += cost_of_delta(unserved_blocks(scan), more, bms_num_members(columns_read(plan, i)));
-		rows->scanned[i] = scan->table->nrows + more;
+		plan->delta_io += table->delta.io;
+		if (table->delta.io + table->delta.rows > 0)
+			plan->delta_cost += cost_of_delta(table->delta, bms_num_members(columns_read(plan, i)));
+		rows->scanned[i] = table->nrows - table->delta.masked + table->delta.rows;
 		plan->pairs += shape->cursors[i].pairs;
 	}
+}
+
+/* Bytes of a column's values that lie beside it, on average, in the leaf that has the longest. */
+static int
+variable_width(Oid relid, const List *leaves, AttrNumber attnum)
+{
+	const char *name;
+	int			most = 0;
+	ListCell   *lc;
+
+	if (leaves == NIL)
+		return get_attavgwidth(relid, attnum);
+	name = get_attname(relid, attnum, false);
+	foreach(lc, leaves)
+		most = Max(most, get_attavgwidth(lfirst_oid(lc), get_attnum(lfirst_oid(lc), name)));
+	return most;
 }
 
 /* Bytes of a row of a cursor's delta. */
 static double
 delta_width(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan, int cursor)
 {
-	const ImportedTable *table = shape->cursors[cursor].target.table;
+	const ScanTarget *target = &shape->cursors[cursor].target;
+	const ImportedTable *table = target->table;
 	const Bitmapset *columns = columns_read(plan, cursor);
 	double		width = plan->kind == SCAN_ROWS && shape->ncursors == 1 ? sizeof(ItemPointerData) : 0;
 	int			attnum = -1;
@@ -366,7 +367,7 @@ delta_width(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan, int
 			continue;
 		width += table->widths[i];
 		if (table->variable[i])
-			width += get_attavgwidth(entry_of(root, &shape->cursors[cursor])->relid, attnum);
+			width += variable_width(entry_of(root, &shape->cursors[cursor])->relid, target->leaves, attnum);
 	}
 	return width;
 }
@@ -376,9 +377,9 @@ delta_failure(PlannerInfo *root, const ScanShape *shape, const ScanPlan *plan)
 {
 	for (int i = 0; i < shape->ncursors && !setting_force; i++)
 	{
-		const double rows = unserved_rows(&shape->cursors[i].target);
+		const double rows = shape->cursors[i].target.table->delta.rows;
 
-		if (rows > 0 && rows * delta_width(root, shape, plan, i) > delta_limit())
+		if (rows > 0 && !delta_may_fit(rows * delta_width(root, shape, plan, i)))
 			return psprintf("the rows of \"%s\" that changed since its import do not fit in memory",
 							get_rel_name(entry_of(root, &shape->cursors[i])->relid));
 	}
@@ -560,8 +561,8 @@ is_gpuvm_path(const Path *path)
 }
 
 /*
- * PostgreSQL compares what its own paths cost with pages to be read, and ours has none. Where one of them costs less than ours once its pages are in memory,
- * ours costs more in the same proportion. Look-ups for rows that PostgreSQL does not expect are among what it costs.
+ * PostgreSQL compares what its own paths cost with pages to be read, and ours has none, or is charged for them as a sequential scan is. Where one of them costs
+ * less than ours once all their pages are in memory, ours costs more in the same proportion. Look-ups for rows that PostgreSQL does not expect are among what it costs.
  */
 static void
 charge_as_warm(const RelOptInfo *rel, CustomPath *path)
@@ -569,6 +570,7 @@ charge_as_warm(const RelOptInfo *rel, CustomPath *path)
 	double		factor = 1;
 	double		share = 1;
 	Cost		least = 0;
+	const Cost	ours = path->path.total_cost - saved_by_delta(path->custom_private);
 	ListCell   *lc;
 
 	foreach(lc, lappend(list_copy(rel->pathlist), linitial(path->custom_paths)))
@@ -586,7 +588,7 @@ charge_as_warm(const RelOptInfo *rel, CustomPath *path)
 			least = warm;
 			share = whole / Max(warm, 1e-10);
 		}
-		if (other->total_cost > path->path.total_cost && whole < path->path.total_cost)
+		if (other->total_cost > path->path.total_cost && whole < ours)
 			factor = Max(factor, other->total_cost / whole);
 	}
 	note_missed_share(share);

@@ -212,7 +212,7 @@ JoinNotes  *begin_joins(JoinNotes *mine);
 void		end_joins(JoinNotes *outer);
 
 /* The table as the planner met it first; NULL: it is not imported. */
-ImportedTable *described_table(Oid relid, Oid named);
+ImportedTable *described_table(Oid relid, Oid named, const RelOptInfo *rel);
 
 /* How many times as many rows the relation has as PostgreSQL expects (join_rows.cc); 1: as many, or nothing is known. */
 double		rows_missed(const RelOptInfo *rel);

@@ -367,7 +367,9 @@ scan_plan_to_list(const ScanPlan *p)
 		patterns = lappend(patterns, pattern_to_list(&p->patterns[i]));
 	for (int i = 0; i < p->ncursors; i++)
 		cursors = lappend(cursors, cursor_to_list(&p->cursors[i]));
-	list = list_make5(makeInteger(p->kind), cursors, parts, p->params, p->attnums);
+	list = list_make5(makeFloat(psprintf("%.17g", p->delta_cost)), makeFloat(psprintf("%.17g", p->delta_io)), makeInteger(p->kind), cursors, parts);
+	list = lappend(list, p->params);
+	list = lappend(list, p->attnums);
 	list = lappend(list, p->counts);
 	list = lappend(list, p->raw_types);
 	list = lappend(list, p->raw_typmods);
@@ -387,7 +389,6 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, text_orders_to_list(&p->text_orders));
 	list = lappend(list, p->fetches);
 	list = lappend(list, p->hidden);
-	list = lappend(list, makeFloat(psprintf("%.17g", p->delta_cost)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->pairs)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->limit)));
 	list = lappend(list, makeFloat(psprintf("%.17g", p->fraction)));
@@ -397,6 +398,18 @@ scan_plan_to_list(const ScanPlan *p)
 	list = lappend(list, p->names);
 	list = lappend(list, p->windows);
 	return lappend(list, p->window_values);
+}
+
+double
+scan_plan_delta_cost(const List *list)
+{
+	return floatVal(linitial(list));
+}
+
+double
+scan_plan_delta_io(const List *list)
+{
+	return floatVal(lsecond(list));
 }
 
 ScanPlan *
@@ -411,6 +424,8 @@ scan_plan_from_list(List *list)
 	List	   *patterns;
 	ListCell   *lc;
 
+	p->delta_cost = floatVal(next());
+	p->delta_io = floatVal(next());
 	p->kind = intVal(list_nth(list, i++));
 	cursors = next();
 	foreach(lc, cursors)
@@ -449,7 +464,6 @@ scan_plan_from_list(List *list)
 	text_orders_from_list(next(), &p->text_orders);
 	p->fetches = next();
 	p->hidden = next();
-	p->delta_cost = floatVal(next());
 	p->pairs = floatVal(next());
 	p->limit = floatVal(next());
 	p->fraction = floatVal(list_nth(list, i++));

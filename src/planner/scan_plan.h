@@ -146,7 +146,8 @@ struct ScanPlan
 	List	   *differences;	/* of columns, which must not overflow: int lists: cursor, attribute number, cursor, attribute number, bytes of the result */
 	bool		hides_rows;		/* a policy hides rows of a dictionary whose values may be equal without being the same: what is done must not tell whether they are */
 	bool		soft_errors;	/* a flag that a program sets need not be an error in PostgreSQL (numerics, fields of dates) */
-	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have */
+	double		delta_cost;		/* the part of the plan's cost that is for reading what the tablets do not have, */
+	double		delta_io;		/* and of that, for its blocks */
 	double		pairs;			/* joins: expected of all */
 	double		limit;			/* no more rows than so many are asked for; 0: all may be. Of groups only with an order */
 	int			norder;			/* 0: rows come in any order; else there is one part */
@@ -167,6 +168,10 @@ struct ScanPlan
 
 List	   *scan_plan_to_list(const ScanPlan *plan);
 ScanPlan   *scan_plan_from_list(List *list);
+
+/* What only one number of the list is asked for. */
+double		scan_plan_delta_cost(const List *list);
+double		scan_plan_delta_io(const List *list);
 
 /* One more part of the plan; the first of ties is behind the last of all others. */
 PlanPart   *scan_plan_add_part(ScanPlan *plan, bool ties = false);

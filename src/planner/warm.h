@@ -14,6 +14,9 @@ namespace gpuvm {
 /* Of a path without ours below. */
 Cost		warm_cost(const Path *path);
 
+/* What the path or plan of a program, by its list, is charged too much for blocks that it reads from the heap. */
+Cost		saved_by_delta(const List *plan);
+
 /* What it costs beyond that for rows of joins that PostgreSQL does not expect (rows_missed). */
 Cost		missed_cost(const Path *path);
 

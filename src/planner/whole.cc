@@ -30,6 +30,7 @@ extern "C" {
 #include "planner/lowering.h"
 #include "planner/order.h"
 #include "planner/reasons.h"
+#include "planner/stage_paths.h"
 #include "planner/warm.h"
 #include "planner/whole.h"
 #include "store/refresher.h"
@@ -567,6 +568,33 @@ is_left_alone(const PlannerInfo *root, const Path *best)
 		warm_cost(best) + cost_of_init_plans(root) < least_cost(root);
 }
 
+/* What its programs pay for rows that tablets do not serve. */
+static Cost
+cost_of_deltas(const Path *path)
+{
+	const List *below = NIL;
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	switch (nodeTag(path))
+	{
+		case T_LimitPath: return cost_of_deltas(((const LimitPath *) path)->subpath);
+		case T_SortPath: return cost_of_deltas(((const SortPath *) path)->subpath);
+		case T_AppendPath:
+			below = ((const AppendPath *) path)->subpaths;
+			break;
+		default:
+			/* behind the alternative, or in its place, are the stages that it reads */
+			if (!is_gpuvm_path(path) && !is_stage_path(path))
+				return 0;
+			cost = scan_plan_delta_cost(((const CustomPath *) path)->custom_private);
+			below = ((const CustomPath *) path)->custom_paths;
+	}
+	for_each_from(lc, below, is_gpuvm_path(path) ? 1 : 0)
+		cost += cost_of_deltas(static_cast<const Path *>(lfirst(lc)));
+	return cost;
+}
+
 /*
  * Is the path taken, and for which cost? The other one counts as what it takes with its pages in memory, and as much
  * more as lies between that and what it took if its estimates were too low by orders of magnitude: in the middle of
@@ -580,13 +608,15 @@ offer_cost(PlannerInfo *root, const Path *best, Path *path)
 	const Cost	rival = Max(expected.cost - (best->total_cost - warm_cost(best)), 1);
 	const double more = Max(expected.most / Max(expected.cost, 1), 1);
 	const double risk = rival < AT_ONCE * least_cost(root) ? 1 : Min(std::sqrt(more), MOST_RISK);
-	const Cost	cost = path->total_cost / WORTHWHILE;
+	/* reading the heap is no estimate of ours, and the other one pays for it, too */
+	const Cost	delta = cost_of_deltas(path);
+	const Cost	cost = (path->total_cost - delta) / WORTHWHILE + delta;
 
 	if (cost >= rival * risk)
 		return false;
 	/* what PostgreSQL computes before and adds to all paths, CTEs and subqueries without outer columns, stages do not need */
 	path->total_cost = Min(Max(cost / risk, least_cost(root)) - before, best->total_cost * CHEAPER);
-	path->startup_cost = Min(path->startup_cost / WORTHWHILE, path->total_cost);
+	path->startup_cost = Min(Max(path->startup_cost - delta, 0) / WORTHWHILE + delta, path->total_cost);
 	return true;
 }
 

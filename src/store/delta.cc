@@ -24,6 +24,7 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/tableam.h"
 #include "utils/memutils.h"
+#include "utils/spccache.h"
 }
 
 namespace gpuvm {
@@ -35,6 +36,9 @@ constexpr uint32 MAX_STAGED_ROWS = 65536;
 
 /* At least what a delta may take. */
 constexpr uint64 MIN_LIMIT = 64 * 1024 * 1024;
+
+/* What is expected is rough, and to find out costs no more than reading what fits: only what is so many times as much is not begun with. */
+constexpr double MOST_EXPECTED = 2;
 
 /* Measured (docs/benchmarks.md): a row, a value, in microseconds. */
 constexpr double ROW_US = 0.02;
@@ -432,6 +436,40 @@ uint64
 delta_limit(void)
 {
 	return Max(static_cast<uint64>(get_hash_memory_limit()), MIN_LIMIT);
+}
+
+bool
+delta_may_fit(double bytes)
+{
+	return bytes <= MOST_EXPECTED * delta_limit();
+}
+
+/*
+ * PostgreSQL takes blocks that were added since VACUUM or ANALYZE counted rows to be as full as the others. What UPDATE has put there
+ * is dead where it was, so as many blocks as were both changed and added count once. Where all changed in place, and others were
+ * added, that is half of the rows at worst, until they are counted.
+ */
+DeltaSize
+delta_expect(Relation rel, BlockNumber pages, double tuples, const TableVersion *version, BlockNumber served)
+{
+	const BlockNumber changed = version->nblocks - Min(served, version->nblocks);
+	DeltaSize	size = {};
+	BlockNumber counted;
+	BlockNumber moved;
+	double		page_cost;
+
+	if (changed == 0 && pages <= served)
+		return size;
+	counted = Max(static_cast<BlockNumber>(rel->rd_rel->relpages), version->nblocks);
+	moved = pages > counted ? Min(changed, pages - counted) : 0;
+	get_tablespace_page_costs(rel->rd_rel->reltablespace, nullptr, &page_cost);
+	if (pages > served)
+	{
+		size.rows = tuples / pages * (pages - served - moved);
+		size.io = page_cost * (pages - served);
+	}
+	size.masked = static_cast<double>(version->nrows) * changed / Max(version->nblocks, 1);
+	return size;
 }
 
 }  // namespace gpuvm

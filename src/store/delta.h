@@ -66,11 +66,17 @@ Delta	   *delta_end(DeltaReader *reader, bool fits, AttrNumber *unfit);
 /* Widens the summaries, one for each column, to cover the delta; `first`: they cover nothing yet. */
 void		delta_summarize(const Delta *delta, ColumnSummary *columns, uint32 ncols, bool first);
 
+/* What a query will read beside the tablets of a version of which so many blocks are served, of a relation that PostgreSQL estimates at so many blocks and rows. */
+DeltaSize	delta_expect(Relation rel, BlockNumber pages, double tuples, const TableVersion *version, BlockNumber served);
+
 /* What delta_read will take for rows, in microseconds, beyond what any scan takes for their blocks. */
 double		delta_rows_us(double nrows, int nwanted);
 
 /* What a query may take for the delta of one table (max_bytes): what a hash table may, or 64 MB if that is more. */
 uint64		delta_limit(void);
+
+/* Is it worth a try to read so many bytes, as was expected? */
+bool		delta_may_fit(double bytes);
 
 }  // namespace gpuvm
 

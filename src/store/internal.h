@@ -167,6 +167,9 @@ void		registry_outdate_plans(Relation rel);
 /* Was this version made for the relation as it is now? */
 bool		pin_matches(VersionPin *pin, Relation rel);
 
+/* Of the file that it is in now, at least? */
+bool		pin_is_of_file(VersionPin *pin, Relation rel);
+
 /* Are the version's blob and the headers of its dictionaries as they were? By these memory is found and freed. */
 bool		pin_is_sealed(VersionPin *pin);
 

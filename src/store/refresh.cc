@@ -44,8 +44,13 @@ namespace gpuvm {
 
 constexpr BlockNumber BLOCKS_PER_CHECK = 64;
 
-/* What brings so large a part of the table back into tablets may make programs worth what they were not. */
+/*
+ * What brings so large a part of the table back into tablets may make programs worth what they were not: unless it is so little
+ * (8 MB) that reading it took each execution but 2 to 4 ms, which is less than making all plans anew that read the table, or all
+ * of a partitioned one.
+ */
 constexpr BlockNumber OUTDATING_PART = 10;
+constexpr BlockNumber OUTDATING_BLOCKS = 1024;
 
 /* A tablet that is built anew may grow by an eighth: changed blocks seldom have as many rows as before. */
 constexpr uint32 ROOM_TO_GROW = 8;
@@ -693,7 +698,7 @@ refresh_relation(Relation rel, RefreshOutcome *outcome)
 	else if (!outgrown)
 		pin_mark_refreshed(pin);
 	/* VACUUM has outdated plans before: PostgreSQL's would stay, which were better as long as so much was to be read from the heap */
-	if (outcome->reread > outcome->blocks / OUTDATING_PART)
+	if (outcome->reread > Max(outcome->blocks / OUTDATING_PART, OUTDATING_BLOCKS))
 		registry_outdate_plans(rel);
 	registry_unpin(pin);
 	(void) LockRelease(&tag, ExclusiveLock, false);

@@ -238,6 +238,7 @@ registry_describe(Oid relid, ImportedTable *table)
 		table->ntablets = version->ntablets;
 		table->ncols = 0;
 		table->of_file = version->origin != 0;
+		table->delta = DeltaSize{};
 		/* columns of high halves are behind all others */
 		for (uint32 i = 0; i < version->ncols && !is_high_half(columns[i].attnum); i++, table->ncols++)
 		{

@@ -109,6 +109,14 @@ void		tablet_row_ctids(const TabletHeader *tablet, const uint32 *rows, uint32 n,
 
 constexpr uint64 FAMILIES_DIFFER = ~uint64{0};
 
+/* What a query is expected to read of a relation from the heap, since tablets do not serve it. */
+struct DeltaSize
+{
+	double		rows;
+	double		io;				/* what PostgreSQL charges for reading their blocks */
+	double		masked;			/* rows of the tablets that are out of date */
+};
+
 /* What the planner needs to know of an imported table, from one look under the lock. */
 struct ImportedTable
 {
@@ -129,6 +137,7 @@ struct ImportedTable
 	bool		wide[VERSION_MAX_COLS];	/* numerics of more than 64 bits: the column has the low halves, high_half() of its number the high ones */
 	bool		special[VERSION_MAX_COLS];	/* of these: some are NaN or infinities */
 	bool		variable[VERSION_MAX_COLS];	/* the column is of references to its values (type I64): ValueForm::Variable */
+	DeltaSize	delta;			/* nothing, until registry_expect_delta() was asked */
 };
 
 /* The column's number among the imported ones; -1: it is none. */
@@ -138,10 +147,11 @@ int			imported_column(const ImportedTable *table, AttrNumber attnum);
 bool		registry_describe(Oid relid, ImportedTable *table);
 
 /*
- * How many blocks of the relation, which is locked, a query would take from tablets now, by the visibility map alone: what VACUUM has
- * set the bits of counts until a query has looked at it. For planning only. False when the relation is not imported.
+ * What a query would have to read of the relation, which is imported and locked, by the visibility map alone: what VACUUM has
+ * set the bits of is taken to be served until a query has looked at it. It has so many blocks and rows, as PostgreSQL estimates it:
+ * to ask the file again would take longer than all else. For planning only.
  */
-bool		registry_served_now(Oid relid, BlockNumber *blocks);
+DeltaSize	registry_expect_delta(Oid relid, BlockNumber pages, double tuples);
 
 }  // namespace gpuvm
 

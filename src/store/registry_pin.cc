@@ -131,14 +131,19 @@ registry_unpin_all(PinnedVersion *all, int count)
 }
 
 bool
+pin_is_of_file(VersionPin *pin, Relation rel)
+{
+	return !RelationInThisTransaction(rel) && FileNodeEquals(version_slot(pin->slot)->file_node, RelationFileNode(rel));
+}
+
+bool
 pin_matches(VersionPin *pin, Relation rel)
 {
-	VersionSlot *s = version_slot(pin->slot);
 	const TableVersion *version = pin_version(pin);
 	Signature	signature;
 	bool		equal;
 
-	if (RelationInThisTransaction(rel) || !FileNodeEquals(s->file_node, RelationFileNode(rel)))
+	if (!pin_is_of_file(pin, rel))
 		return false;
 	signature = make_signature(RelationGetDescr(rel));
 	equal = signature.len == version->signature_len &&

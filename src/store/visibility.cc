@@ -14,6 +14,7 @@
  * A version's `served` bits are laid out as the map's, so a page is compared
  * word by word: a block is served if its bit is set in both.
  */
+#include "store/delta.h"
 #include "store/file.h"
 #include "store/internal.h"
 
@@ -498,33 +499,37 @@ count_both(const uint64 *map, const uint64 *served, uint32 nblocks)
 	return count;
 }
 
-bool
-registry_served_now(Oid relid, BlockNumber *blocks)
+DeltaSize
+registry_expect_delta(Oid relid, BlockNumber pages, double tuples)
 {
 	VersionPin *pin = registry_pin_any(relid);
+	DeltaSize	size = {};
 	const TableVersion *version;
 	const uint64 *served;
+	uint32	   *hints;
 	Relation	rel;
-	uint64		words[VM_WORDS_PER_PAGE];
+	BlockNumber blocks = 0;
 
 	if (pin == NULL)
-		return false;
+		return size;
 	version = pin_version(pin);
 	served = reinterpret_cast<const uint64 *>(version_at<uint64_t>(version, version->served));
+	hints = const_cast<uint32 *>(version_at<uint32>(version, version->map_buffers));
 	rel = table_open(relid, NoLock);
-	*blocks = 0;
-	for (uint32 i = 0; i < version->nstamps; i++)
+	for (uint32 i = 0; i < version->nstamps && pin_is_of_file(pin, rel); i++)
 	{
-		const uint32 covered = Min(version->nblocks - i * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE);
-		XLogRecPtr	lsn;
+		const Buffer buffer = lock_vm_page(rel, i, &hints[i]);
 
+		if (!BufferIsValid(buffer))
+			continue;
 		/* whether blocks of a page whose LSN has moved are still the same only a look at them tells: they are taken to be */
-		*blocks += compare_vm_page(rel, version, i, covered, words, &lsn) == PAGE_CLEAN ? covered
-			: count_both(words, served + Size{i} * VM_WORDS_PER_PAGE, covered);
+		blocks += count_both(vm_words(buffer), served + Size{i} * VM_WORDS_PER_PAGE, Min(version->nblocks - i * VM_BLOCKS_PER_PAGE, VM_BLOCKS_PER_PAGE));
+		UnlockReleaseBuffer(buffer);
 	}
+	size = delta_expect(rel, pages, tuples, version, blocks);
 	table_close(rel, NoLock);
 	registry_unpin(pin);
-	return true;
+	return size;
 }
 
 void
