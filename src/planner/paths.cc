@@ -562,7 +562,8 @@ is_gpuvm_path(const Path *path)
 
 /*
  * PostgreSQL compares what its own paths cost with pages to be read, and ours has none, or is charged for them as a sequential scan is. Where one of them costs
- * less than ours once all their pages are in memory, ours costs more in the same proportion. Look-ups for rows that PostgreSQL does not expect are among what it costs.
+ * less than ours once all their pages are in memory, ours costs more in the same proportion. Look-ups for rows that PostgreSQL does not expect are among
+ * what it costs.
  */
 static void
 charge_as_warm(const RelOptInfo *rel, CustomPath *path)

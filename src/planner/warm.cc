@@ -40,7 +40,7 @@ saved_by_index(Cost total, double rows)
 	return Max(pages - Max(pages * warm, rows * ROW_IN_MEMORY), 0);
 }
 
-/* What a block of a sequential scan takes in memory (0.5 us), of what is charged for it. Against PostgreSQL's own scans, which are charged for theirs, a program was compared before. */
+/* What a block of a sequential scan takes in memory (0.5 us), of what is charged for it. Against PostgreSQL's own scans a program was compared before. */
 constexpr double BLOCK_IN_MEMORY = 0.125;
 
 Cost

@@ -66,7 +66,7 @@ Delta	   *delta_end(DeltaReader *reader, bool fits, AttrNumber *unfit);
 /* Widens the summaries, one for each column, to cover the delta; `first`: they cover nothing yet. */
 void		delta_summarize(const Delta *delta, ColumnSummary *columns, uint32 ncols, bool first);
 
-/* What a query will read beside the tablets of a version of which so many blocks are served, of a relation that PostgreSQL estimates at so many blocks and rows. */
+/* What a query will read beside a version's tablets, of which so many blocks are served. PostgreSQL estimates the relation at so many blocks and rows. */
 DeltaSize	delta_expect(Relation rel, BlockNumber pages, double tuples, const TableVersion *version, BlockNumber served);
 
 /* What delta_read will take for rows, in microseconds, beyond what any scan takes for their blocks. */
