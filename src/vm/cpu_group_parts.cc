@@ -551,13 +551,17 @@ CpuProgram::make_merge_fit(CpuState *const *states, uint32_t n) const
 	{
 		WorkerState &s = worker(states[i]);
 
-		if (s.parts.empty())
-			continue;
+		if (s.ngroups > 0 && retire_table(s))
+		{
+			s.buckets = Pages();
+			s.bucket_bits = 0;
+			s.groups = RowList();
+			s.memory = RowBlocks(group_rows.block_bytes());
+		}
 		s.open.resize(s.parts.size());
 		spill_parts(s);
-		s.open.clear();
-		for (Part &part : s.parts)
-			part.groups = RowList();
+		for (size_t p = 0; p < s.parts.size(); p++)
+			s.parts[p].groups = s.open[p] = RowList();
 		s.record_memory = RowBlocks(s.record_memory.block_bytes());
 	}
 }

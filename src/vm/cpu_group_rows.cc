@@ -2,6 +2,7 @@
 #include "vm/cpu_group_rows.h"
 
 #include <algorithm>
+#include <new>
 
 namespace gpuvm {
 
@@ -31,13 +32,29 @@ RowBlocks::reserve(size_t blocks)
 		const size_t bytes = std::max(missing, std::clamp(bytes_, LEAST_PIECE, GREATEST_PIECE));
 
 		returned_.reserve(returned_.size() + (last_end_ - last_) / block_bytes_);
-		pieces_.emplace_back(bytes, bytes >= HUGE_PAGE);
+		add_piece(bytes, std::max(missing, LEAST_PIECE));
 		/* what is left of the one before is zeroed once more when it is taken */
 		for (; last_ < last_end_; last_ += block_bytes_)
 			returned_.push_back(pieces_[pieces_.size() - 2].as<char>() + last_);
 		bytes_ += pieces_.back().bytes();
 		last_ = 0;
 		last_end_ = pieces_.back().bytes() / block_bytes_ * block_bytes_;
+	}
+}
+
+/* Of so many bytes, or of the least where memory is short. */
+void
+RowBlocks::add_piece(size_t bytes, size_t least)
+{
+	try
+	{
+		pieces_.emplace_back(bytes, bytes >= HUGE_PAGE);
+	}
+	catch (const std::bad_alloc &)
+	{
+		if (bytes <= least)
+			throw;
+		pieces_.emplace_back(least, least >= HUGE_PAGE);
 	}
 }
 

@@ -44,6 +44,7 @@ public:
 	void		share(SharedBlocks *of) { of_ = of; }
 
 private:
+	void		add_piece(size_t bytes, size_t least);
 	char	   *new_block();
 
 	size_t		block_bytes_;

@@ -24,6 +24,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            like         comparisons of texts without a dictionary: LIKE over TPC-H's comments of orders, at --scale
            numerics     sums of numerics in 1 to 131,072 groups
            distinct     DISTINCT aggregates and grouping sets
+           spill        GROUP BY within less memory than the groups take
            relational   the queries of He et al., filters by type, arithmetic of growing length
            order        ORDER BY with LIMIT 100 and of all rows
            changes      a table that changes: the check, changed blocks, VACUUM, and what writers pay
@@ -60,7 +61,7 @@ import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
 from workloads import (changes, changing, clickbench, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, overload, papers,  # noqa: E402
-                       relational, sessions, ssb, tpcds, tpch)
+                       relational, sessions, spill, ssb, tpcds, tpch)
 
 
 class Bench:
@@ -530,7 +531,7 @@ FLOOR_SESSIONS = 5
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run, "overload": overload.run, "sessions": sessions.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
-             "tpch": tpch.run, "tpcds": tpcds.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "clickbench": clickbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run,
+             "tpch": tpch.run, "tpcds": tpcds.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "clickbench": clickbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run, "spill": spill.run,
              "dml": dml.run, "cudadb": cudadb.run, "loading": loading.run}
 
 
