@@ -37,8 +37,13 @@ JobIo::grow_spill(uint64_t bytes)
 	if (job_->spill_wanted.load() < bytes)
 		job_->spill_wanted.store(bytes);
 	doorbell_->ring();
-	for (bool moved = Doorbell::spin(grown, SPIN_FOR_ROOM); !moved && !doorbell_->gone(); moved = grown())
-		std::this_thread::sleep_for(LOOK_INTERVAL);
+	if (!Doorbell::spin(grown, SPIN_FOR_ROOM))
+	{
+		wait_for_client(true);
+		while (!grown() && !doorbell_->gone())
+			std::this_thread::sleep_for(LOOK_INTERVAL);
+		wait_for_client(false);
+	}
 	return job_->spill_room.load() >= bytes;
 }
 
