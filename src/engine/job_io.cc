@@ -28,7 +28,7 @@ JobIo::fail_memory()
 	fail(OUT_OF_MEMORY);
 }
 
-/* The backend waits for the job meanwhile, unless it is about to cancel it. */
+/* The backend waits for the job meanwhile, as a rule: if it does not answer, others are to have the processor, and not to wait for the memory. */
 bool
 JobIo::grow_spill(uint64_t bytes)
 {
@@ -39,6 +39,8 @@ JobIo::grow_spill(uint64_t bytes)
 	doorbell_->ring();
 	if (!Doorbell::spin(grown, SPIN_FOR_ROOM))
 	{
+		if (turn_ && std::this_thread::get_id() == owner_)
+			turn_->leave();
 		wait_for_client(true);
 		while (!grown() && !doorbell_->gone())
 			std::this_thread::sleep_for(LOOK_INTERVAL);

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <thread>
 
 #include "engine/device_abi.h"
 #include "engine/doorbell.h"
@@ -26,7 +27,7 @@ class JobIo final : public DeviceJobIo
 {
 public:
 	JobIo(const Request &request, Job *job, Doorbell *doorbell, Processors *processors, SessionShare *share)
-		: request_(request), job_(job), doorbell_(doorbell), processors_(processors), share_(share) {}
+		: request_(request), job_(job), doorbell_(doorbell), processors_(processors), share_(share), owner_(std::this_thread::get_id()) {}
 
 	int			claim_buffer() override;
 	void		publish_part(int buffer, uint32_t unit, uint32_t part, bool last, uint32_t nrows, uint32_t errors) override;
@@ -80,6 +81,7 @@ private:
 	Doorbell   *doorbell_;
 	Processors *processors_;
 	SessionShare *share_;
+	const std::thread::id owner_;
 	std::atomic<bool> stop_{false};
 	std::atomic<bool> failed_{false};
 	std::atomic<bool> short_of_memory_{false};

@@ -675,7 +675,6 @@ JobRun::run()
 		pairs_.fetch_add(join_->pairs(unit.state.get()));
 	job_->pairs = pairs_.load();
 	job_->rows_in = rows_in_.load();
-	job_->spilled = spill_ != nullptr ? spill_->bytes() : 0;
 	job_->bytes_read = bytes_read_.load();
 	/* Invitations are counted, and the pool may serve several one after the other. */
 	job_->threads_used = std::min<uint32_t>(threads_used_.load(), most_threads(request_, pool_));

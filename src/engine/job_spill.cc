@@ -16,13 +16,15 @@
 
 namespace gpuvm {
 
-/* What the file grows by: asking takes some microseconds, and what is not used counts against temp_file_limit meanwhile. */
-constexpr uint64_t STEP = uint64_t(8) << 20;
+/* What the file grows by, a quarter within these: asking takes some microseconds, and what is not used counts against temp_file_limit. */
+constexpr uint64_t LEAST_STEP = uint64_t(1) << 20;
+constexpr uint64_t GREATEST_STEP = uint64_t(8) << 20;
 /* What each other thread is to find, beyond what this one takes. */
 constexpr uint64_t MARGIN = uint64_t(2) << 20;
 
 JobSpill::~JobSpill()
 {
+	job_->spilled = bytes_.load();
 	if (fd_.load() >= 0)
 		close(fd_.load());
 }
@@ -63,11 +65,13 @@ JobSpill::take(uint64_t bytes)
 
 	if (at + bytes > room_)
 	{
-		room_ = std::max(at + bytes, room_ + STEP);
-		if (!io_->grow_spill(room_))
+		const uint64_t more = std::max(at + bytes, room_ + std::clamp(room_ / 4, LEAST_STEP, GREATEST_STEP));
+
+		if (!io_->grow_spill(more))
 			throw std::bad_alloc();
 		if (fd_.load() < 0)
 			open_file();
+		room_ = more;
 	}
 	return at;
 }

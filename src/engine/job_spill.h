@@ -17,7 +17,7 @@ class JobSpill final : public Spill
 {
 public:
 	/* Of a job that so many threads work for. */
-	JobSpill(Job *job, JobIo *io, uint32_t threads) : job_(job), io_(io), threads_(threads) {}
+	JobSpill(Job *job, JobIo *io, uint32_t threads) : job_(job), io_(io), threads_(threads), bytes_(job->spilled) {}
 	~JobSpill();
 	JobSpill(const JobSpill &) = delete;
 	JobSpill &operator=(const JobSpill &) = delete;
@@ -27,8 +27,6 @@ public:
 	void		write(uint64_t at, iovec *pieces, size_t npieces) override;
 	void		read(uint64_t at, char *to, size_t bytes) override;
 
-	uint64_t	bytes() const { return bytes_.load(); }
-
 private:
 	[[noreturn]] void fail(const char *what, int error);
 	void		open_file();
@@ -36,10 +34,10 @@ private:
 	Job		   *job_;
 	JobIo	   *io_;
 	const uint32_t threads_;
-	std::atomic<uint64_t> bytes_{0};	/* that have been taken */
+	std::atomic<uint64_t> bytes_;	/* that have been taken, by the job's programs before, too */
 	std::mutex	mutex_;			/* whoever asks for more: */
 	uint64_t	room_ = 0;		/* what there is */
-	std::atomic<int> fd_{-1};
+	std::atomic<int> fd_{-1};	/* open once take() has returned, so nobody else asks for a lock */
 };
 
 }  // namespace gpuvm

@@ -164,12 +164,14 @@ end_file(EngineSession *session)
 {
 	const Job  *job = arena_at<Job>(session->job);
 
-	if (session->spill < 0)
+	const File	file = session->spill;
+
+	if (file < 0)
 		return;
-	if (job->spilled < job->spill_room.load())
-		(void) FileTruncate(session->spill, static_cast<off_t>(job->spilled), WAIT_EVENT_BUFFILE_TRUNCATE);
-	FileClose(session->spill);
 	session->spill = -1;
+	if (job->spilled < job->spill_room.load())
+		(void) FileTruncate(file, static_cast<off_t>(job->spilled), WAIT_EVENT_BUFFILE_TRUNCATE);
+	FileClose(file);
 }
 
 /* ---- connections ------------------------------------------------------------ */
@@ -537,7 +539,12 @@ release_owned(ResourceReleasePhase phase, bool, bool, void *)
 				send_drops(session);
 		}
 		if (session->in_use && session->owner == CurrentResourceOwner)
+		{
+			/* the file is the owner's, who closes it himself: from PostgreSQL 17 on nobody else may */
+			engine_abort(session);
+			session->spill = -1;
 			engine_release(session);
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ constexpr size_t UNITED_GROWTH = 4;
 constexpr uint64_t BUCKET_BYTES = 4 * sizeof(uint64_t);
 
 /* That are read of a file at a time. */
-constexpr uint32_t READ_VECTORS = 8;
+constexpr size_t READ_BYTES = size_t(256) << 10;
 
 /* Of tables, as many a part. */
 constexpr uint64_t MERGED_GROUPS = 8192;
@@ -95,7 +95,7 @@ CpuProgram::make_records_fit(WorkerState &s, size_t blocks) const
 
 	if (unite_own(s, s.spill != nullptr) && s.record_memory.has(least))
 		return true;
-	if (s.spill == nullptr || s.record_memory.bytes() < cpu_group_limits.spilled_from)
+	if (s.spill == nullptr || s.record_memory.blocks() < blocks)
 		return false;
 	spill_parts(s);
 	return s.record_memory.has(blocks);
@@ -391,15 +391,16 @@ CpuProgram::take_spilled(WorkerState &s, const Part &part) const
 	const auto	each = [&](const RowShape &shape, const std::vector<SpilledRows> &all, auto take)
 	{
 		const size_t bytes = static_cast<size_t>(shape.bytes);
+		const uint64_t most = std::max<uint64_t>(READ_BYTES / bytes, 1);
 		Pages		read;
 
 		if (all.empty())
 			return;
-		read = Pages::of_heap(READ_VECTORS * CPU_VECTOR_ROWS * bytes);
+		read = Pages::of_heap(most * bytes);
 		for (const SpilledRows &list : all)
-			for (uint64_t first = 0; first < list.rows; first += READ_VECTORS * CPU_VECTOR_ROWS)
+			for (uint64_t first = 0; first < list.rows; first += most)
 			{
-				const uint64_t nread = std::min<uint64_t>(READ_VECTORS * CPU_VECTOR_ROWS, list.rows - first);
+				const uint64_t nread = std::min(most, list.rows - first);
 
 				s.spill->read(list.at + first * bytes, read.as<char>(), nread * bytes);
 				for (uint64_t at = 0; at < nread; at += CPU_VECTOR_ROWS)

@@ -250,7 +250,6 @@ struct RegState
 
 class CpuProgram;
 
-/* Groups of a part. */
 /* Rows in the job's file, one behind the other. */
 struct SpilledRows
 {
@@ -258,6 +257,7 @@ struct SpilledRows
 	uint64_t	rows = 0;
 };
 
+/* Groups of a part. */
 struct PartGroups
 {
 	const RowList *of = nullptr;	/* the first ones are these of a worker's */

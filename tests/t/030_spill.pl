@@ -42,17 +42,36 @@ for my $name (sort keys %queries)
 }
 for my $name ('keys without order', 'keys with slots', 'texts')
 {
-	my ($threads, $memory, $spilled) = $node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) SELECT * FROM ($queries{$name}) q ORDER BY c DESC LIMIT 10")
-		=~ /VM Threads: (\d+).*Engine Memory: (\d+) kB.*Spilled: (\d+) kB/s;
+	my ($memory, $spilled) = $node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) SELECT * FROM ($queries{$name}) q ORDER BY c DESC LIMIT 10")
+		=~ /Engine Memory: (\d+) kB.*Spilled: (\d+) kB/s;
 
 	cmp_ok($spilled // 0, '>', 10 * 1024, "$name: most were spilled");
 	cmp_ok($memory // 99 * 1024, '<=', 32 * 1024, 'there was no more memory');
 }
+# of groups that another program reads
+like($node->safe_psql('postgres', 'SET gpuvm.require = cpu; EXPLAIN (ANALYZE) SELECT f % 10, count(DISTINCT k) FROM t GROUP BY 1'),
+	qr/Spilled: [1-9]\d{4,} kB/, 'two programs have a file');
 unlike($node->safe_psql('postgres', "EXPLAIN (ANALYZE) SELECT f, count(*) FROM t GROUP BY f"), qr/Spilled/, 'few groups need no file');
 cmp_ok($node->safe_psql('postgres', q{SELECT value FROM gpuvm.stats WHERE counter = 'bytes spilled'}), '>', 100 << 20, 'it is counted');
 $node->poll_query_until('postgres', q{SELECT temp_files > 5 AND temp_bytes > 100 << 20 FROM pg_stat_database WHERE datname = 'postgres'})
 	or fail('also in pg_stat_database');
 is_deeply([ files() ], [], 'no file stays');
+
+# However much there is, it is enough.
+for my $mb (36, 48, 56, 64, 80)
+{
+	$node->safe_psql('postgres', "ALTER SYSTEM SET gpuvm.engine_memory = '${mb}MB'");
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT current_setting('gpuvm.engine_memory') = '${mb}MB'");
+	$node->safe_psql('postgres', 'SELECT pg_sleep(0.3)');
+	for my $name ('keys without order', 'keys with slots', 'texts')
+	{
+		is($node->safe_psql('postgres', "SET gpuvm.require = cpu; SELECT count(c) FROM ($queries{$name} ORDER BY c DESC LIMIT 10) q"), 10, "$name within $mb MB");
+	}
+}
+$node->safe_psql('postgres', q{ALTER SYSTEM SET gpuvm.engine_memory = '32MB'});
+$node->reload;
+$node->safe_psql('postgres', 'SELECT pg_sleep(0.5)');
 
 # Where, and how large.
 my $query = "SET gpuvm.require = cpu; SELECT count(c + s + m + k) FROM ($queries{'keys without order'} ORDER BY c DESC LIMIT 10) q";
