@@ -28,6 +28,14 @@ JobIo::fail_memory()
 	fail(OUT_OF_MEMORY);
 }
 
+/* Without the session's sets: who says so of them is not waited for until his job ends. */
+static void
+wait_with_memory(bool waits)
+{
+	if (JobMemory::current() != nullptr)
+		JobMemory::current()->wait_for_client(waits);
+}
+
 /* The backend waits for the job meanwhile, as a rule: if it does not answer, others are to have the processor, and not to wait for the memory. */
 bool
 JobIo::grow_spill(uint64_t bytes)
@@ -41,10 +49,10 @@ JobIo::grow_spill(uint64_t bytes)
 	{
 		if (turn_ && std::this_thread::get_id() == owner_)
 			turn_->leave();
-		wait_for_client(true);
+		wait_with_memory(true);
 		while (!grown() && !doorbell_->gone())
 			std::this_thread::sleep_for(LOOK_INTERVAL);
-		wait_for_client(false);
+		wait_with_memory(false);
 	}
 	return job_->spill_room.load() >= bytes;
 }
@@ -136,8 +144,7 @@ JobIo::free_buffers() const
 void
 JobIo::wait_for_client(bool waits)
 {
-	if (JobMemory::current() != nullptr)
-		JobMemory::current()->wait_for_client(waits);
+	wait_with_memory(waits);
 	if (request_.account != nullptr)
 		request_.account->wait_for_client(waits);
 }
