@@ -2,7 +2,6 @@
 #include "engine/job_io.h"
 
 #include <cstdio>
-#include <thread>
 
 #include "engine/awake.h"
 #include "vm/memory_budget.h"

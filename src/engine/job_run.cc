@@ -331,18 +331,21 @@ JobRun::help() noexcept
 			return;
 		}
 
-		std::unique_ptr<CpuState> state = request_.program->grouped ? new_groups() : cpu_->new_state();
-
 		if (request_.program->grouped)
 		{
+			std::unique_ptr<CpuState> state = new_groups();
+
 			work_groups(state.get(), false);
 
 			std::lock_guard<std::mutex> lock(states_mutex_);
 
 			helper_states_.push_back(std::move(state));
+			return;
 		}
-		else
-			work_rows(state.get(), false);
+
+		const std::unique_ptr<CpuState> state = cpu_->new_state();
+
+		work_rows(state.get(), false);
 	}
 	catch (const std::bad_alloc &)
 	{

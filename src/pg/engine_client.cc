@@ -37,6 +37,7 @@
 #include "pg/areas.h"
 #include "pg/compat.h"
 #include "pg/engine_watch.h"
+#include "pg/job_file.h"
 #include "pg/privileges.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
@@ -45,8 +46,6 @@
 extern "C" {
 #include "access/xact.h"
 #include "pgstat.h"
-#include "commands/tablespace.h"
-#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "utils/resowner.h"
@@ -85,7 +84,7 @@ struct EngineSession
 	uint64		sets;			/* bit n: result set n is there, or its number given out */
 	uint64		dropped;		/* of these, those that nobody needs any more */
 	ResourceOwner sets_owner;
-	File		spill;			/* of the job that was submitted last, the owner's; -1: it has asked for none */
+	File		file;			/* of the job that was submitted last, the owner's; -1: it has asked for none */
 	uint64		job;			/* arena offsets */
 	uint64		area;
 	uint64		area_size;
@@ -123,55 +122,10 @@ any_full(const EngineSession *session, int64 unit)
 	return false;
 }
 
-/* ---- the job's temporary file -------------------------------------------------- */
-
 static bool
-wants_room(EngineSession *session)
+wants_room(const EngineSession *session)
 {
-	const Job  *job = arena_at<Job>(session->job);
-
-	return session->in_flight && job->spill_wanted.load() > job->spill_room.load();
-}
-
-/* Creates the file, and makes it as long as the job wants it: temp_file_limit is the most that it may be. */
-static void
-give_room(EngineSession *session)
-{
-	Job		   *job = arena_at<Job>(session->job);
-	const uint64 bytes = job->spill_wanted.load();
-	const ResourceOwner owner = CurrentResourceOwner;
-	char		zero[1] = {0};
-
-	if (session->spill < 0)
-	{
-		PrepareTempTablespaces();
-		CurrentResourceOwner = session->owner;
-		session->spill = OpenTemporaryFile(false);
-		CurrentResourceOwner = owner;
-		strlcpy(job->spill_path, FilePathName(session->spill), sizeof(job->spill_path));
-	}
-	errno = ENOSPC;
-	if (bytes > PG_INT64_MAX || FileWrite(session->spill, zero, 1, static_cast<off_t>(bytes - 1), WAIT_EVENT_BUFFILE_WRITE) != 1)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not write to file \"%s\": %m", FilePathName(session->spill))));
-	job->spill_room.store(bytes);
-}
-
-/* The job has ended. What the file was not filled with is not counted as used. */
-static void
-end_file(EngineSession *session)
-{
-	const Job  *job = arena_at<Job>(session->job);
-
-	const File	file = session->spill;
-
-	if (file < 0)
-		return;
-	session->spill = -1;
-	if (job->spilled < job->spill_room.load())
-		(void) FileTruncate(file, static_cast<off_t>(job->spilled), WAIT_EVENT_BUFFILE_TRUNCATE);
-	FileClose(file);
+	return session->in_flight && job_file_wanted(arena_at<Job>(session->job));
 }
 
 /* ---- connections ------------------------------------------------------------ */
@@ -358,7 +312,7 @@ create_session(int wait_ms, const char **reason)
 		return NULL;
 	}
 	session->fd = -1;
-	session->spill = -1;
+	session->file = -1;
 	session->number = ++last_number;
 	session->next = sessions;
 	sessions = session;
@@ -542,7 +496,7 @@ release_owned(ResourceReleasePhase phase, bool, bool, void *)
 		{
 			/* the file is the owner's, who closes it himself: from PostgreSQL 17 on nobody else may */
 			engine_abort(session);
-			session->spill = -1;
+			session->file = -1;
 			engine_release(session);
 		}
 	}
@@ -682,7 +636,7 @@ void
 engine_submit(EngineSession *session, int nbuffers)
 {
 	Assert(nbuffers <= JOB_MAX_BUFFERS);
-	end_file(session);
+	job_file_end(&session->file, engine_job(session));
 	engine_job(session)->spill_wanted.store(0);
 	engine_job(session)->spill_room.store(0);
 	session->in_flight = true;
@@ -734,7 +688,7 @@ engine_wait(EngineSession *session, int64 unit)
 
 		CHECK_FOR_INTERRUPTS();
 		if (wants_room(session))
-			give_room(session);
+			job_file_grow(&session->file, job, session->owner);
 		job->backend_waiting.store(1);
 		if (moved())
 		{
@@ -788,7 +742,7 @@ void
 engine_release(EngineSession *session)
 {
 	engine_abort(session);
-	end_file(session);
+	job_file_end(&session->file, engine_job(session));
 	engine_job(session)->cancel.store(0);
 	session->in_use = false;
 	session->owner = NULL;

@@ -10,8 +10,6 @@
  * a few times as many as its groups.
  */
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -31,9 +29,6 @@ constexpr size_t UNITED_GROWTH = 4;
 
 /* Of a table of groups, a group: it is at least a quarter full. */
 constexpr uint64_t BUCKET_BYTES = 4 * sizeof(uint64_t);
-
-/* That are read of a file at a time. */
-constexpr size_t READ_BYTES = size_t(256) << 10;
 
 /* Of tables, as many a part. */
 constexpr uint64_t MERGED_GROUPS = 8192;
@@ -70,10 +65,14 @@ CpuProgram::reserve_records(WorkerState &s, uint32_t n) const
 	s.open.resize(nparts);
 	if (s.record_memory.has(blocks))
 		return;
-	if (s.record_memory.bytes() >= std::max(cpu_group_limits.united_from, UNITED_GROWTH * s.united_bytes) && unite_own(s, false) && s.record_memory.has(blocks))
+
+	const size_t bytes = s.record_memory.bytes();
+
+	if (bytes >= std::max(cpu_group_limits.united_from, UNITED_GROWTH * s.united_bytes) && unite_own(s, false) &&
+		s.record_memory.has(blocks))
 		return;
 	/* a worker that grows doubles what it has */
-	if (s.spill != nullptr && s.record_memory.bytes() >= cpu_group_limits.spilled_from && s.spill->wanted(s.record_memory.bytes()) && make_records_fit(s, blocks))
+	if (s.spill != nullptr && bytes >= cpu_group_limits.spilled_from && s.spill->wanted(bytes) && make_records_fit(s, blocks))
 		return;
 	try
 	{
@@ -383,41 +382,6 @@ CpuProgram::take_part(WorkerState &s, const WorkerState &from, size_t number) co
 		each_vector(records.rows, more, taken);
 }
 
-/* The same of what is in the file. */
-void
-CpuProgram::take_spilled(WorkerState &s, const Part &part) const
-{
-	char	   *rows[CPU_VECTOR_ROWS];
-	const auto	each = [&](const RowShape &shape, const std::vector<SpilledRows> &all, auto take)
-	{
-		const size_t bytes = static_cast<size_t>(shape.bytes);
-		const uint64_t most = std::max<uint64_t>(READ_BYTES / bytes, 1);
-		Pages		read;
-
-		if (all.empty())
-			return;
-		read = Pages::of_heap(most * bytes);
-		for (const SpilledRows &list : all)
-			for (uint64_t first = 0; first < list.rows; first += most)
-			{
-				const uint64_t nread = std::min(most, list.rows - first);
-
-				s.spill->read(list.at + first * bytes, read.as<char>(), nread * bytes);
-				for (uint64_t at = 0; at < nread; at += CPU_VECTOR_ROWS)
-				{
-					const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(CPU_VECTOR_ROWS, nread - at));
-
-					for (uint32_t i = 0; i < n; i++)
-						rows[i] = read.as<char>() + (at + i) * bytes;
-					take(rows, n);
-				}
-			}
-	};
-
-	each(group_rows, part.spilled_groups, [&](char *const *from, uint32_t n) { take_groups(s, from, n); });
-	each(records.rows, part.spilled_records, [&](char *const *from, uint32_t n) { take_records(s, from, n); });
-}
-
 uint64_t
 CpuProgram::part_rows(const WorkerState &from, size_t number) const
 {
@@ -479,92 +443,6 @@ CpuProgram::unite_own(WorkerState &s, bool shrink) const
 			return false;
 	}
 	return true;
-}
-
-SpilledRows
-CpuProgram::spill_rows(Spill *to, const RowShape &shape, const RowList &list) const
-{
-	SpilledRows spilled = {0, shape.rows_of(list)};
-	std::vector<iovec> pieces;
-	uint64_t	left = spilled.rows;
-
-	if (spilled.rows == 0)
-		return spilled;
-	for (char *block : list.blocks)
-	{
-		const uint64_t n = std::min<uint64_t>(left, shape.block_rows());
-
-		pieces.push_back({block, n * static_cast<size_t>(shape.bytes)});
-		left -= n;
-	}
-	spilled.at = to->take(spilled.rows * static_cast<uint64_t>(shape.bytes));
-	to->write(spilled.at, pieces.data(), pieces.size());
-	return spilled;
-}
-
-/* All that a worker has in parts goes into the file. */
-void
-CpuProgram::spill_parts(WorkerState &s) const
-{
-	const auto	put = [&](const RowShape &shape, RowList *list, std::vector<SpilledRows> *to)
-	{
-		const SpilledRows spilled = spill_rows(s.spill, shape, *list);
-
-		if (spilled.rows > 0)
-			to->push_back(spilled);
-		shape.truncate(list, 0, &s.record_memory);
-	};
-
-	for (size_t p = 0; p < s.parts.size(); p++)
-	{
-		Part	   &part = s.parts[p];
-
-		put(group_rows, &part.groups, &part.spilled_groups);
-		for (RowList &more : part.more_groups)
-			put(group_rows, &more, &part.spilled_groups);
-		put(records.rows, &s.open[p], &part.spilled_records);
-		for (RowList &more : part.more_records)
-			put(records.rows, &more, &part.spilled_records);
-		part.more_groups.clear();
-		part.more_records.clear();
-	}
-	s.united_bytes = 0;
-}
-
-/* Where memory is short for merging, workers give theirs back. */
-void
-CpuProgram::make_merge_fit(CpuState *const *states, uint32_t n) const
-{
-	Spill	   *const spill = worker(states[0]).spill;
-	uint64_t	most = 0;
-
-	for (size_t p = 0; spill != nullptr && p < size_t(1) << part_bits; p++)
-	{
-		uint64_t	rows = 0;
-
-		for (uint32_t i = 0; i < n; i++)
-			rows += worker(states[i]).parts.empty() ? 0 : part_rows(worker(states[i]), p);
-		most = std::max(most, rows);
-	}
-	if (most == 0 || !spill->wanted(most * (static_cast<uint64_t>(group_rows.bytes) + BUCKET_BYTES)))
-		return;
-	for (uint32_t i = 0; i < n; i++)
-	{
-		WorkerState &s = worker(states[i]);
-
-		if (s.ngroups > 0 && retire_table(s))
-		{
-			s.buckets = Pages();
-			s.bucket_bits = 0;
-			s.groups = RowList();
-			s.memory = RowBlocks(group_rows.block_bytes());
-		}
-		s.open.resize(s.parts.size());
-		spill_parts(s);
-		for (size_t p = 0; p < s.parts.size(); p++)
-			s.parts[p].groups = s.open[p] = RowList();
-		s.record_memory = RowBlocks(s.record_memory.block_bytes());
-	}
 }
 
 /* The table's groups go into parts, and it begins anew: rows that come now have others. False: there is no memory, it stays. */
@@ -700,6 +578,42 @@ CpuProgram::take_numbered(WorkerState &s, const RowList &groups, const std::vect
 		for (uint32_t i = 0; i < n; i++)
 			rows[i] = group_rows.at(groups.blocks, numbers[first + i]);
 		take_groups(s, rows, n);
+	}
+}
+
+/* Where memory is short for merging, workers give theirs back. */
+void
+CpuProgram::make_merge_fit(CpuState *const *states, uint32_t n) const
+{
+	Spill	   *const spill = worker(states[0]).spill;
+	uint64_t	most = 0;
+
+	for (size_t p = 0; spill != nullptr && p < size_t(1) << part_bits; p++)
+	{
+		uint64_t	rows = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			rows += worker(states[i]).parts.empty() ? 0 : part_rows(worker(states[i]), p);
+		most = std::max(most, rows);
+	}
+	if (most == 0 || !spill->wanted(most * (static_cast<uint64_t>(group_rows.bytes) + BUCKET_BYTES)))
+		return;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		WorkerState &s = worker(states[i]);
+
+		if (s.ngroups > 0 && retire_table(s))
+		{
+			s.buckets = Pages();
+			s.bucket_bits = 0;
+			s.groups = RowList();
+			s.memory = RowBlocks(group_rows.block_bytes());
+		}
+		s.open.resize(s.parts.size());
+		spill_parts(s);
+		for (size_t p = 0; p < s.parts.size(); p++)
+			s.parts[p].groups = s.open[p] = RowList();
+		s.record_memory = RowBlocks(s.record_memory.block_bytes());
 	}
 }
 

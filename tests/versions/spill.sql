@@ -4,7 +4,7 @@
 CREATE EXTENSION IF NOT EXISTS gpuvm;
 ALTER SYSTEM SET gpuvm.engine_memory = '32MB';
 SELECT pg_reload_conf();
-SELECT pg_postmaster_start_time() || ' ' || pid AS start FROM gpuvm.status() s, pg_stat_activity a WHERE s.backend = 'cpu' AND a.backend_type = 'checkpointer' \gset
+SELECT pg_postmaster_start_time() || ' ' || pid AS start FROM pg_stat_activity WHERE backend_type = 'checkpointer' \gset
 CREATE TABLE spilled AS SELECT hashint8extended(i, 1) AS k, i AS v FROM generate_series(1, 1000000) i;
 SELECT gpuvm.import('spilled');
 SET gpuvm.force = on;

@@ -54,12 +54,14 @@ def run(bench):
             found = row["figures"].get("gpuvm", {})
             gpuvm_mb = gpuvm_mb or int(found.get("Engine Memory", 0)) >> 10
             ms = row["ms"]
-            lines.append(f"| {label} | {'all' if share == 1 else f'1/{share}'} | " + " | ".join(f"{ms[e.name]:,.0f}" if e.name in ms else "" for e in generated.engines(bench)) +
+            times = " | ".join(f"{ms[e.name]:,.0f}" if e.name in ms else "" for e in generated.engines(bench))
+            lines.append(f"| {label} | {'all' if share == 1 else f'1/{share}'} | {times}"
                          f" | {int(found.get('Engine Memory', 0)) >> 10} | {int(found.get('Spilled', 0)) >> 10} | {max(LEAST_MB, duckdb_mb // share)} |")
             if "gpuvm" in ms and PEER in ms:
                 bench.bar(f"{label}, 1/{share} of the memory, over DuckDB", ms["gpuvm"] / ms[PEER], 1, "x")
     limit_gpuvm(bench, 0)
     bench.postgres.limit = None
     names = " | ".join(e.name for e in generated.engines(bench))
-    bench.tables.append(f"### Groups within less memory: {rows:,} rows, as many groups, ms\n\n| keys | memory | {names} | gpuvm took, MB | spilled, MB | DuckDB's limit, MB |\n|---|---|" +
+    bench.tables.append(f"### Groups within less memory: {rows:,} rows, as many groups, ms\n\n"
+                        f"| keys | memory | {names} | gpuvm took, MB | spilled, MB | DuckDB's limit, MB |\n|---|---|" +
                         "---|" * len(generated.engines(bench)) + "---|---|---|\n" + "\n".join(lines) + "\n")
