@@ -81,38 +81,28 @@ key_bits(Type t)
 
 }  // namespace
 
-void
-JoinTable::set_rows(std::vector<JoinColumn> keys, std::vector<JoinRun> runs, bool sorted)
+bool
+join_keys_packed(const JoinColumn *keys, size_t nkeys)
 {
 	int			bits = 0;
 
-	keys_ = std::move(keys);
-	runs_ = std::move(runs);
-	for (const JoinColumn &key : keys_)
-		bits += key_bits(key.type);
-	packed_ = bits <= 64;
-	short_key_ = keys_.size() == 1 && bits <= 32;
-	sorted_ = sorted;
-	exact_ = packed_;
-	run_keys_.resize(runs_.size());
+	for (size_t k = 0; k < nkeys; k++)
+		bits += key_bits(keys[k].type);
+	return bits <= 64;
 }
 
-/*
- * The codes of rows [first, first + n), n <= BLOCK, as a word each, and which of them
- * are not null. As long as there is no form, and if a slot is one row: the key itself.
- */
 void
-JoinTable::keys_of(const JoinColumn *keys, uint64_t first, uint32_t n, uint64_t *out, uint64_t *valid) const
+join_words(const JoinColumn *keys, size_t nkeys, bool packed, uint64_t first, uint32_t n, uint64_t *out, uint64_t *valid)
 {
 	for (uint32_t w = 0; w < BLOCK / 64; w++)
 		valid[w] = n <= 64 * w ? 0 : low_bits(std::min(n - 64 * w, 64u));
-	for (size_t k = 0; k < keys_.size(); k++)
+	for (size_t k = 0; k < nkeys; k++)
 	{
 		const JoinColumn &key = keys[k];
 
 		if (k == 0)
 			each_key(key, first, n, [=](uint32_t i, uint64_t v) { out[i] = v; });
-		else if (packed_)
+		else if (packed)
 		{
 			const int	bits = key_bits(key.type);
 
@@ -125,6 +115,28 @@ JoinTable::keys_of(const JoinColumn *keys, uint64_t first, uint32_t n, uint64_t 
 				if (bit_get(key.nulls, first + i))
 					valid[i / 64] &= ~(uint64_t(1) << i % 64);
 	}
+}
+
+void
+JoinTable::set_rows(std::vector<JoinColumn> keys, std::vector<JoinRun> runs, bool sorted)
+{
+	keys_ = std::move(keys);
+	runs_ = std::move(runs);
+	packed_ = join_keys_packed(keys_.data(), keys_.size());
+	short_key_ = keys_.size() == 1 && key_bits(keys_[0].type) <= 32;
+	sorted_ = sorted;
+	exact_ = packed_;
+	run_keys_.resize(runs_.size());
+}
+
+/*
+ * The codes of rows [first, first + n), n <= BLOCK, as a word each, and which of them
+ * are not null. As long as there is no form, and if a slot is one row: the key itself.
+ */
+void
+JoinTable::keys_of(const JoinColumn *keys, uint64_t first, uint32_t n, uint64_t *out, uint64_t *valid) const
+{
+	join_words(keys, keys_.size(), packed_, first, n, out, valid);
 	if (sorted_)
 		order_keys(keys_[0].type, out, n);
 	else if (form_ == Form::Ranges)

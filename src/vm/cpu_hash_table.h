@@ -61,6 +61,13 @@ struct JoinRun
 	uint32_t	n;
 };
 
+/*
+ * Keys of rows [first, first + n), n <= CPU_VECTOR_ROWS, as a word each, equal for equal keys, and which of them have no null. They are
+ * exact if they are `packed`: together no wider than a word, or one.
+ */
+void		join_words(const JoinColumn *keys, size_t nkeys, bool packed, uint64_t first, uint32_t n, uint64_t *out, uint64_t *valid);
+bool		join_keys_packed(const JoinColumn *keys, size_t nkeys);
+
 class JoinTable
 {
 public:

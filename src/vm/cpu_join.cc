@@ -226,9 +226,9 @@ JoinProgram::advance(JoinState &s) const
 			if (in.rows == 0)
 			{
 				/* what a full join leaves passes the levels behind it before theirs is looked at */
-				while (s.rest < levels_.size() && levels_[s.rest]->split->kind != JoinKind::Full)
+				while (s.rest < rest_levels() && levels_[s.rest]->split->kind != JoinKind::Full)
 					s.rest++;
-				if (s.rest >= levels_.size())
+				if (s.rest >= rest_levels())
 					return Progress::Exhausted;
 
 				const bool	all = s.rest_run == ALL_RUNS;
@@ -324,11 +324,11 @@ JoinProgram::rest_parts() const
 {
 	uint32_t	full = 0, runs = 0;
 
-	for (const std::unique_ptr<Level> &level : levels_)
-		if (level->split->kind == JoinKind::Full)
+	for (size_t i = 0; i < rest_levels(); i++)
+		if (levels_[i]->split->kind == JoinKind::Full)
 		{
 			full++;
-			runs += static_cast<uint32_t>(level->side.built->runs.size());
+			runs += static_cast<uint32_t>(levels_[i]->side.built->runs.size());
 		}
 	return full > 1 ? std::min(runs, 1u) : runs;
 }
@@ -352,7 +352,7 @@ JoinProgram::run_rest_groups(CpuState *state, uint32_t part) const
 	JoinState  &s = of(state);
 
 	begin_rest(state);
-	if (std::count_if(levels_.begin(), levels_.end(), [](const auto &level) { return level->split->kind == JoinKind::Full; }) == 1)
+	if (std::count_if(levels_.begin(), levels_.begin() + static_cast<long>(rest_levels()), [](const auto &level) { return level->split->kind == JoinKind::Full; }) == 1)
 		s.rest_run = part;
 	advance(s);
 	s.levels.back()->tail->errors |= errors_of(s);
@@ -462,9 +462,11 @@ JoinProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) cons
 
 std::unique_ptr<CpuJoin>
 CpuJoin::create(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
-				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys)
+				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys,
+				bool may_pass)
 {
-	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit, maps, patterns, indexes, text_keys);
+	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit, maps, patterns, indexes, text_keys,
+												   may_pass);
 }
 
 }  // namespace gpuvm

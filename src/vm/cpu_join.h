@@ -69,6 +69,7 @@ struct JoinFigures
 	uint32_t	indexes_used;	/* as in Job */
 	uint32_t	indexes_made;
 	uint64_t	index_bytes;
+	uint32_t	passes;			/* 1: all inner sides were there at once */
 };
 
 /* What a stretch of a unit gave. */
@@ -85,13 +86,13 @@ public:
 	/*
 	 * `program` has passed verify_program, has several cursors and outlives the join, as do
 	 * the cursors, the maps and the patterns. `build_limit`: bytes, 0 for none. `indexes` and
-	 * `text_keys`, or nullptr, outlive it, too.
+	 * `text_keys`, or nullptr, outlive it, too. `may_pass`: whoever runs it asks next_pass().
 	 * Throws std::bad_alloc.
 	 */
 	static std::unique_ptr<CpuJoin> create(const Program *program, const ParamValue *params, uint32_t nparams,
 										   const JoinCursor *cursors, uint64_t build_limit, const CodeMap *maps = nullptr,
 										   const TextPattern *const *patterns = nullptr, JoinIndexes *indexes = nullptr,
-										   TextKeys *text_keys = nullptr);
+										   TextKeys *text_keys = nullptr, bool may_pass = false);
 
 	/* -- building ---------------------------------------------------------- */
 
@@ -99,6 +100,12 @@ public:
 	virtual uint32_t begin_phase() = 0;
 	/* Sorting asks the stop. */
 	virtual void run_task(uint32_t task, JoinStop *stop = nullptr) = 0;
+
+	/*
+	 * When all units of cursor 0, and what full joins leave, were run: is there another pass, with other inner rows? Then it is to
+	 * be built by phases as before, and all units are to be run again, with the same states. Throws std::bad_alloc.
+	 */
+	virtual bool next_pass() = 0;
 
 	/* After the last phase: why the join cannot be run here, or nullptr. */
 	virtual const char *refusal() const = 0;

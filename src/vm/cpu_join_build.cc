@@ -52,9 +52,11 @@ saturating_product(uint64_t a, uint64_t b)
 
 JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
 						 uint64_t build_limit, const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes,
-						 TextKeys *text_keys)
-	: program_(program), params_(params), nparams_(nparams), maps_(maps), text_keys_(text_keys), cursors_(cursors), indexes_(indexes), limit_(build_limit)
+						 TextKeys *text_keys, bool may_pass)
+	: program_(program), params_(params), nparams_(nparams), maps_(maps), text_keys_(text_keys), cursors_(cursors), indexes_(indexes), limit_(build_limit),
+	  may_pass_(may_pass)
 {
+	figures_.passes = 1;
 	split_join(program, &split_);
 	refusal_ = split_.failure;
 	if (refusal_)
@@ -104,9 +106,9 @@ JoinProgram::bytes_of_task(const BuildSide &side, const BuildSide::Task &task)
 	return rows * side.bytes_a_row;
 }
 
-/* Where the rows of each task will lie, if all are left. */
+/* The tasks of an inner side, and where the rows of each will lie if all are left. */
 void
-JoinProgram::lay_out_side(size_t level)
+JoinProgram::list_tasks(size_t level)
 {
 	BuildSide  &side = levels_[level]->side;
 	InnerRows  &to = *side.building;
@@ -126,7 +128,7 @@ JoinProgram::lay_out_side(size_t level)
 			continue;
 		figures_.build_bytes_read += side.program->bytes_of(tablet.tablet);
 		for (uint32_t first = 0; first < nrows; first += BUILD_ROWS)
-			side.tasks.push_back(BuildSide::Task{t, first, std::min(nrows, first + BUILD_ROWS), at + first, 0, 0});
+			side.tasks.push_back(BuildSide::Task{t, first, std::min(nrows, first + BUILD_ROWS), at + first, 0, 0, 0});
 		/* no two tasks share a word of nulls */
 		at += nullable ? align_up(nrows, 64) : nrows;
 	}
@@ -134,19 +136,24 @@ JoinProgram::lay_out_side(size_t level)
 	for (size_t c = 0; c < types.size(); c++)
 		side.bytes_a_row += static_cast<uint64_t>(type_width(types[c])) + (side.ranges[c].may_null ? 1 : 0);
 	if (at >= NO_ROW - 1)
-	{
 		refusal_ = "an inner side of the join has too many rows";
-		return;
-	}
+}
 
+/* Memory for its rows. */
+void
+JoinProgram::take_pages(size_t level)
+{
+	const BuildSide &side = levels_[level]->side;
+	InnerRows  &to = *side.building;
+	const std::vector<Type> &types = side.program->result_types;
 	std::vector<ResultColumnLayout> layout(types.size() + 1);
 	const uint64_t bytes = result_layout(types.data(), static_cast<int>(types.size()),
-										 static_cast<uint32_t>(align_up(at + 1, VECTOR)), layout.data());
+										 static_cast<uint32_t>(align_up(to.reserved + 1, VECTOR)), layout.data());
 
 	if (types.empty())
 		return;
 	/* where rows are left out, small pages are not taken between those that stay */
-	to.pages = Pages(bytes, bytes >= HUGE_FROM && !leaves_out(*side.program));
+	to.pages = Pages(bytes, bytes >= HUGE_FROM && (counted_ || !leaves_out(*side.program)));
 	for (size_t c = 0; c < types.size(); c++)
 		to.columns.push_back(JoinColumn{types[c], to.pages.as<char>() + layout[c].values,
 										side.ranges[c].may_null ? reinterpret_cast<uint64_t *>(to.pages.as<char>() + layout[c].nulls)
@@ -161,6 +168,12 @@ JoinProgram::task_rows(Level &level, BuildSide::Task &task)
 	/* the join is refused, as rows_done() finds */
 	if (limit_ > 0 && rows_bytes_.load(std::memory_order_relaxed) > limit_)
 		return;
+	if (counted_)
+	{
+		build_counted(level, task);
+		rows_bytes_.fetch_add(bytes_of_task(side, task), std::memory_order_relaxed);
+		return;
+	}
 
 	const JoinTablet &tablet = cursors_[level.split - split_.levels.data() + 1].tablets[task.tablet];
 	std::unique_ptr<CpuState> state = side.program->new_state();
@@ -188,14 +201,33 @@ JoinProgram::task_rows(Level &level, BuildSide::Task &task)
 	rows_bytes_.fetch_add(bytes_of_task(side, task), std::memory_order_relaxed);
 }
 
+/* What is found as an index counts as if it had been built, so that no outcome depends on what ran before; but for what may have passes instead. */
+void
+JoinProgram::check_limit()
+{
+	uint64_t	bytes = 0, limited = 0;
+
+	for (const std::unique_ptr<Level> &level : levels_)
+	{
+		bytes += level->side.bytes();
+		limited += may_pass_ && !level->side.building ? 0 : level->side.bytes();
+	}
+	figures_.build_bytes = std::max(figures_.build_bytes, bytes);
+	if (limit_ > 0 && limited > limit_)
+		refusal_ = "an inner side of the join takes more memory than it may";
+}
+
 /* All rows are there: counts them, and begins the tables. False: there will be none. */
 bool
 JoinProgram::rows_done()
 {
-	for (std::unique_ptr<Level> &level : levels_)
+	for (size_t i = 0; i < levels_.size(); i++)
 	{
+		const std::unique_ptr<Level> &level = levels_[i];
 		BuildSide  &side = level->side;
 
+		if (pass_ > 0 && i != parted_)
+			continue;
 		for (const BuildSide::Task &task : side.tasks)
 		{
 			build_errors_ |= task.errors;
@@ -205,7 +237,7 @@ JoinProgram::rows_done()
 				side.building->runs.push_back(JoinRun{task.at, task.n});
 		}
 		figures_.build_rows += side.built->rows;
-		if (side.built->rows == 0 && (level->split->kind == JoinKind::Inner || level->split->kind == JoinKind::Semi))
+		if ((i == parted_ ? rows_counted(*level) : side.built->rows) == 0 && (level->split->kind == JoinKind::Inner || level->split->kind == JoinKind::Semi))
 			empty_ = true;
 		if (level->split->kind == JoinKind::Full && side.built->rows > 0)
 		{
@@ -220,10 +252,7 @@ JoinProgram::rows_done()
 										  side.built->runs, level->split->range != 0);
 		}
 	}
-	for (const std::unique_ptr<Level> &level : levels_)
-		figures_.build_bytes += level->side.bytes();
-	if (limit_ > 0 && figures_.build_bytes > limit_)
-		refusal_ = "an inner side of the join takes more memory than it may";
+	check_limit();
 	return build_errors_ == 0 && !refusal_;
 }
 
@@ -234,17 +263,38 @@ JoinProgram::begin_phase()
 		return 0;
 	if (phase_ == Phase::Begin)
 	{
-		phase_ = Phase::Rows;
 		for (size_t i = 0; i < levels_.size() && !refusal_; i++)
 		{
 			find_index(i);
 			if (levels_[i]->side.building)
-				lay_out_side(i);
+				list_tasks(i);
 			for (size_t t = 0; t < levels_[i]->side.tasks.size(); t++)
 				row_tasks_.emplace_back(i, t);
 		}
 		if (refusal_)
 			return 0;
+		if (!bounds_fit())
+		{
+			for (const std::unique_ptr<Level> &level : levels_)
+				if (has_bins(*level))
+					level->side.bins.assign(level->side.tasks.size() * JOIN_BINS, 0);
+			phase_ = Phase::Count;
+			if (!row_tasks_.empty())
+				return static_cast<uint32_t>(row_tasks_.size());
+		}
+		else
+			for (size_t i = 0; i < levels_.size(); i++)
+				if (levels_[i]->side.building)
+					take_pages(i);
+	}
+	if (phase_ == Phase::Count && !begin_counted())
+	{
+		phase_ = Phase::Done;
+		return 0;
+	}
+	if (phase_ < Phase::Rows)
+	{
+		phase_ = Phase::Rows;
 		if (!row_tasks_.empty())
 			return static_cast<uint32_t>(row_tasks_.size());
 	}
@@ -265,29 +315,28 @@ JoinProgram::begin_phase()
 			continue;
 
 		const uint32_t n = level.side.building->table.begin_phase();
-		uint64_t	bytes = 0;
 
-		for (const std::unique_ptr<Level> &of : levels_)
-			bytes += of->side.bytes();
-		figures_.build_bytes = bytes;
-		if (limit_ > 0 && bytes > limit_)
-		{
-			refusal_ = "an inner side of the join takes more memory than it may";
+		check_limit();
+		if (refusal_)
 			return 0;
-		}
 		if (n > 0)
 			return n;
 	}
 	phase_ = Phase::Done;
-	lower();
-	keep_indexes();
+	if (pass_ == 0)
+	{
+		lower();
+		keep_indexes();
+	}
 	return 0;
 }
 
 void
 JoinProgram::run_task(uint32_t task, JoinStop *stop)
 {
-	if (phase_ == Phase::Rows)
+	if (phase_ == Phase::Count)
+		count_rows_of(*levels_[row_tasks_[task].first], row_tasks_[task].second);
+	else if (phase_ == Phase::Rows)
 		task_rows(*levels_[row_tasks_[task].first], levels_[row_tasks_[task].first]->side.tasks[row_tasks_[task].second]);
 	else
 		levels_[table_]->side.building->table.run_task(task, stop);
@@ -363,7 +412,8 @@ JoinProgram::lower()
 	{
 		Level	   &level = *levels_[i];
 		const JoinLevel &split = *level.split;
-		const uint64_t each = split.sought ? level.side.built->table.max_matches() : level.side.built->rows;
+		const uint64_t inner_rows = i == parted_ ? rows_counted(level) : level.side.built->rows;	/* of all passes */
+		const uint64_t each = split.sought && i != parted_ ? level.side.built->table.max_matches() : inner_rows;
 
 		for (size_t c = 0; c < split.carried.size(); c++)
 			level.carried.push_back(range_summary(ranges[c], split_.items[split.carried[c]].type, false));
@@ -374,7 +424,7 @@ JoinProgram::lower()
 		if (split.kind == JoinKind::Inner || split.kind == JoinKind::Left || split.kind == JoinKind::Full)
 			rows = saturating_product(rows, std::max<uint64_t>(each, 1));
 		if (split.kind == JoinKind::Full)
-			rows += level.side.built->rows;
+			rows += inner_rows;
 		level.factor = is_factor(i, rows);
 		level.loop = level.loop && !level.factor;
 		lower_stage(i, split.tail, &level.tail, rows, level.loop && split.kind == JoinKind::Inner, true);

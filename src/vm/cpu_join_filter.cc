@@ -247,7 +247,8 @@ JoinProgram::make_filters()
 		const auto	column = std::find_if(first_->columns.begin(), first_->columns.end(),
 										  [&](const UsedColumn &used) { return static_cast<int>(used.number) == columns[i]; });
 
-		if (columns[i] >= 0 && column != first_->columns.end() && inner.rows <= cursors_[0].total_rows / ROWS_OF_SIDE)
+		/* a pass has other keys than the next */
+		if (i != parted_ && columns[i] >= 0 && column != first_->columns.end() && inner.rows <= cursors_[0].total_rows / ROWS_OF_SIDE)
 		{
 			const ValueRange &range = level.side.ranges[0];
 			KeyFilter	filter = {static_cast<size_t>(column - first_->columns.begin()), range.lo,

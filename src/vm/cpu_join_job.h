@@ -29,6 +29,11 @@ constexpr uint32_t VECTOR = CPU_VECTOR_ROWS;
 constexpr uint32_t BATCH_ROWS = 2 * VECTOR;	/* filled until there is a vector or more */
 constexpr uint32_t NO_ROW = UINT32_MAX;
 constexpr uint32_t ALL_RUNS = UINT32_MAX;
+constexpr size_t NO_LEVEL = SIZE_MAX;
+constexpr uint32_t JOIN_BINS = 256;	/* shares of the hashes of keys, of which a pass has some */
+
+extern uint64_t join_room;	/* bytes that inner sides may take, if not 0. Tests set it */
+
 constexpr uint32_t STOP_STEPS = 64;	/* vectors between looks at whether to stop */
 
 /* A condition or a tail. */
@@ -70,11 +75,13 @@ struct BuildSide
 		uint64_t	at;
 		uint32_t	n;
 		uint32_t	errors;
+		uint32_t	total;		/* rows of all passes, if they were counted */
 	};
 
 	std::unique_ptr<CpuProgram> program;
 	std::vector<ValueRange> ranges;	/* of the result columns */
 	std::vector<Task> tasks;
+	std::vector<uint32_t> bins;	/* if rows were counted: by task and JOIN_BINS; empty: there are no keys */
 	uint64_t	bytes_a_row = 0;
 	Pages		matched;		/* Full: bits, set by all states at once */
 	uint64_t	matched_bytes = 0;
@@ -167,9 +174,10 @@ class JoinProgram final : public CpuJoin
 {
 public:
 	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
-				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys);
+				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys, bool may_pass);
 
 	uint32_t	begin_phase() override;
+	bool		next_pass() override;
 	void		run_task(uint32_t task, JoinStop *stop) override;
 	const char *refusal() const override { return refusal_; }
 	uint32_t	build_errors() const override { return build_errors_; }
@@ -222,10 +230,35 @@ private:
 
 	void		find_index(size_t level);
 	void		keep_indexes();
-	void		lay_out_side(size_t level);
+	void		list_tasks(size_t level);
+	void		take_pages(size_t level);
 	void		task_rows(Level &level, BuildSide::Task &task);
 	bool		rows_done();
+	void		check_limit();
 	static uint64_t bytes_of_task(const BuildSide &side, const BuildSide::Task &task);
+
+	/* cpu_join_passes.cc */
+	uint64_t	room() const;
+	bool		bounds_fit() const;
+	static uint64_t bytes_of_rows(const Level &level, uint64_t rows);
+	static bool has_bins(const Level &level);
+	static uint64_t rows_counted(const Level &level);
+	bool		is_parted(const Level &level) const { return parted_ != NO_LEVEL && levels_[parted_].get() == &level; }
+	uint32_t	pass_first() const { return pass_ == 0 ? 0 : pass_ends_[pass_ - 1]; }
+	uint32_t	pass_end() const { return parted_ == NO_LEVEL ? 0 : pass_ends_[pass_]; }
+	/* What full joins leave of the levels behind the parted one goes on in the last pass. */
+	size_t		rest_levels() const { return pass_ + 1 < pass_ends_.size() ? parted_ + 1 : levels_.size(); }
+	template <typename F>
+	void		each_step(const Level &level, BuildSide::Task &task, F f) const;
+	void		count_rows_of(Level &level, size_t task);
+	void		build_counted(Level &level, BuildSide::Task &task);
+	uint32_t	rows_in_pass(const Level &level, size_t task) const;
+	void		place_counted(size_t level);
+	static std::vector<uint32_t> part(const std::vector<uint64_t> &counts, uint64_t most);
+	void		plan_passes();
+	bool		begin_counted();
+	void		drop_lanes(LevelState &l, const JoinColumn *keys, size_t nkeys) const;
+
 	void		lower();
 	void		make_filters();
 	static void fill_filter(const InnerRows &rows, const KeyFilter &filter, Pages *bits);
@@ -276,11 +309,19 @@ private:
 	std::vector<Type> result_types_;
 
 	/* phases */
-	enum class Phase { Begin, Rows, Tables, Done };
+	enum class Phase { Begin, Count, NextPass, Rows, Tables, Done };
 	Phase		phase_ = Phase::Begin;
 	size_t		table_ = 0;		/* whose phase it is */
 	std::atomic<uint64_t> rows_bytes_{0};	/* of all sides, while tasks run */
 	std::vector<std::pair<size_t, size_t>> row_tasks_;	/* level, its task */
+
+	/* passes */
+	const bool	may_pass_;
+	bool		counted_ = false;	/* tasks know how many rows they have, and these lie close together */
+	size_t		parted_ = NO_LEVEL;	/* the level that is built in passes, */
+	bool		by_hash_ = false;	/* by JOIN_BINS, or else by tasks: */
+	std::vector<uint32_t> pass_ends_;	/* where each ends; empty: there is one, of all */
+	size_t		pass_ = 0;
 };
 
 }  // namespace gpuvm::cpu_join
