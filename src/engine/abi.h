@@ -49,7 +49,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 20 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 21 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 constexpr uint32_t MAX_ENGINE_THREADS = 1024;
@@ -594,6 +594,7 @@ struct Job
 	uint64_t	build_bytes;	/* joins: what they and their hash tables took */
 	uint32_t	indexes_used;	/* joins: bit c: the inner side of cursor c was an index that had been kept, */
 	uint32_t	indexes_made;	/* or was built and is kept as one */
+	uint32_t	passes;			/* joins: in so many parts one inner side was built and met by all rows of the first cursor, for want of memory */
 	uint64_t	index_bytes;	/* of build_bytes, those of these indexes */
 	uint32_t	slices;
 	Transfer	transfer_used;

@@ -48,6 +48,7 @@ reset_outcome(Job *job)
 	job->bytes_moved = job->device_ns = 0;
 	job->pairs = job->build_rows = job->build_bytes = 0;
 	job->indexes_used = job->indexes_made = 0;
+	job->passes = 1;
 	job->index_bytes = 0;
 	job->stage_rows = 0;
 	job->slices = 0;
@@ -310,7 +311,7 @@ run_join(EngineContext *context, Request *request, Job *job, JobIo *io, SetBuild
 			return;
 
 		const JobWork work = plan_work(*build.join(), *request);
-		JobRun		run(*request, work, build.join(), job, io, context->pool, set);
+		JobRun		run(*request, work, &build, job, io, context->pool, set);
 
 		run.run();
 		run_stage(context, *request, build.join(), run.take_groups(), job, io, set);

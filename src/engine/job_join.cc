@@ -21,6 +21,16 @@ join_cursor(const RequestCursor &from)
 	return to;
 }
 
+/*
+ * Groups, and rows of a set, do not mind in which order they come. Rows on their way to the backend have numbers that a
+ * second run is to give them, too, whatever memory it finds.
+ */
+static bool
+may_pass(const Request &request)
+{
+	return request.program->grouped || (request.sink.set != 0 && request.order.empty());
+}
+
 JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *pool, JoinIndexes *indexes)
 	: request_(request), job_(job), io_(io), pool_(pool)
 {
@@ -28,7 +38,7 @@ JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *po
 	for (const RequestCursor &other : request.others)
 		cursors_.push_back(join_cursor(other));
 	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(), request.build_limit,
-							request.maps.data(), request.patterns.data(), indexes, request.text_keys.get());
+							request.maps.data(), request.patterns.data(), indexes, request.text_keys.get(), may_pass(request));
 }
 
 void
@@ -69,7 +79,25 @@ JoinBuild::help() noexcept
 }
 
 bool
+JoinBuild::next_pass()
+{
+	return join_->next_pass() && build();
+}
+
+bool
 JoinBuild::run()
+{
+	if (!build())
+		return false;
+	job_->passes = join_->figures().passes;
+	job_->indexes_used = join_->figures().indexes_used;
+	job_->indexes_made = join_->figures().indexes_made;
+	job_->index_bytes = join_->figures().index_bytes;
+	return true;
+}
+
+bool
+JoinBuild::build()
 {
 	/* Whatever leaves this function, no helper may be inside. */
 	struct Dismiss
@@ -99,9 +127,6 @@ JoinBuild::run()
 	}
 	job_->build_rows = join_->figures().build_rows;
 	job_->build_bytes = join_->figures().build_bytes;
-	job_->indexes_used = join_->figures().indexes_used;
-	job_->indexes_made = join_->figures().indexes_made;
-	job_->index_bytes = join_->figures().index_bytes;
 	if (join_->refusal() != nullptr)
 	{
 		io_->fail(join_->refusal());

@@ -21,6 +21,9 @@ public:
 	/* False: the job has its end, as the Job and `io` say. Throws std::bad_alloc. */
 	bool		run();
 
+	/* Builds the next pass's; false: there is none, or the job has its end. Throws std::bad_alloc. */
+	bool		next_pass();
+
 	const CpuJoin *join() const { return join_.get(); }
 	/* Of tablets. */
 	uint64_t	bytes_read() const { return join_->figures().build_bytes_read; }
@@ -29,6 +32,7 @@ public:
 
 private:
 	void		work(bool owner);
+	bool		build();
 
 	const Request &request_;
 	Job		   *job_;

@@ -55,7 +55,8 @@ JobRun::count_range(const Range &range)
 {
 	uint32_t	of = work_.tablets[range.tablet].tablet->nrows;
 
-	job_->rows_done.store(rows_in_.fetch_add(range.rows, std::memory_order_relaxed) + range.rows, std::memory_order_relaxed);
+	if (first_pass_)
+		job_->rows_done.store(rows_in_.fetch_add(range.rows, std::memory_order_relaxed) + range.rows, std::memory_order_relaxed);
 	bytes_read_.fetch_add(static_cast<uint64_t>(static_cast<uint128>(work_.bytes_of[range.tablet]) * range.rows / of),
 						  std::memory_order_relaxed);
 	if (!touched_[range.tablet].exchange(true, std::memory_order_relaxed))
@@ -333,7 +334,7 @@ JobRun::help() noexcept
 
 		if (request_.program->grouped)
 		{
-			std::unique_ptr<CpuState> state = new_groups();
+			std::unique_ptr<CpuState> state = helper_groups();
 
 			work_groups(state.get(), false);
 
@@ -461,26 +462,42 @@ JobRun::run_rows()
 		run_rest();
 }
 
+/* All units are done. Are they to be run once more, with other inner rows? */
+bool
+JobRun::next_pass()
+{
+	if (!join_ || io_->stopping() || !build_->next_pass())
+		return false;
+	first_pass_ = false;
+	next_.store(0);
+	rest_parts_ = 0;
+	next_rest_.store(0);
+	return true;
+}
+
 /* All rows are collected. */
 template <typename Collector>
 void
 JobRun::run_collected(Collector *to)
 {
-	pool_->invite(this, helpers_wanted());
-	collect_rows(to, true);
-	pool_->dismiss(this);
-	if (join_ && join_->rest_parts() > 0 && !io_->stopping())
+	do
 	{
-		Stop		stop(this, true);
-		std::unique_ptr<CpuState> state = join_->new_state();
-		auto		rows = to->new_rows();
+		pool_->invite(this, helpers_wanted());
+		collect_rows(to, true);
+		pool_->dismiss(this);
+		if (join_ && join_->rest_parts() > 0 && !io_->stopping())
+		{
+			Stop		stop(this, true);
+			std::unique_ptr<CpuState> state = join_->new_state();
+			auto		rows = to->new_rows();
 
-		join_->begin_rest(state.get());
-		join_->set_stop(state.get(), &stop);
-		collect_unit(to, state.get(), rows.get(), true);
-		pairs_.fetch_add(join_->pairs(state.get()), std::memory_order_relaxed);
-		to->add(std::move(rows));
-	}
+			join_->begin_rest(state.get());
+			join_->set_stop(state.get(), &stop);
+			collect_unit(to, state.get(), rows.get(), true);
+			pairs_.fetch_add(join_->pairs(state.get()), std::memory_order_relaxed);
+			to->add(std::move(rows));
+		}
+	} while (next_pass());
 }
 
 /* What is left of full joins when all units are done: one unit more, behind the others. */
@@ -582,21 +599,42 @@ JobRun::new_groups()
 	return state;
 }
 
+/* Those of a helper that has left, as far as there are some: it was invited to another pass. */
+std::unique_ptr<CpuState>
+JobRun::helper_groups()
+{
+	{
+		std::lock_guard<std::mutex> lock(states_mutex_);
+
+		if (!helper_states_.empty())
+		{
+			std::unique_ptr<CpuState> state = std::move(helper_states_.back());
+
+			helper_states_.pop_back();
+			return state;
+		}
+	}
+	return new_groups();
+}
+
 void
 JobRun::run_groups()
 {
 	spill_ = std::make_unique<JobSpill>(job_, io_, most_threads(request_, pool_));
 	owner_state_ = new_groups();
-	pool_->invite(this, helpers_wanted());
-	work_groups(owner_state_.get(), true);
-	pool_->dismiss(this);
-
-	if (join_ && !io_->stopping() && (rest_parts_ = join_->rest_parts()) > 0)
+	do
 	{
-		pool_->invite(this, static_cast<int>(std::min(rest_parts_, most_threads(request_, pool_))) - 1);
+		pool_->invite(this, helpers_wanted());
 		work_groups(owner_state_.get(), true);
 		pool_->dismiss(this);
-	}
+
+		if (join_ && !io_->stopping() && (rest_parts_ = join_->rest_parts()) > 0)
+		{
+			pool_->invite(this, static_cast<int>(std::min(rest_parts_, most_threads(request_, pool_))) - 1);
+			work_groups(owner_state_.get(), true);
+			pool_->dismiss(this);
+		}
+	} while (next_pass());
 	if (io_->stopping())
 		return;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/job_io.h"
+#include "engine/job_join.h"
 #include "engine/job_set.h"
 #include "engine/job_sort.h"
 #include "engine/job_spill.h"
@@ -43,8 +44,8 @@ public:
 	JobRun(const Request &request, const JobWork &work, const CpuJob *cpu, Job *job, JobIo *io, WorkerPool *pool, SetBuild *set)
 		: request_(request), work_(work), cpu_(cpu), job_(job), io_(io), pool_(pool), set_(request.stage == nullptr ? set : nullptr) {}
 	/* A join, built. */
-	JobRun(const Request &request, const JobWork &work, const CpuJoin *join, Job *job, JobIo *io, WorkerPool *pool, SetBuild *set)
-		: JobRun(request, work, static_cast<const CpuJob *>(join), job, io, pool, set) { join_ = join; }
+	JobRun(const Request &request, const JobWork &work, JoinBuild *build, Job *job, JobIo *io, WorkerPool *pool, SetBuild *set)
+		: JobRun(request, work, static_cast<const CpuJob *>(build->join()), job, io, pool, set) { build_ = build; join_ = build->join(); }
 
 	/* Runs the job to its end and fills the Job's outcome, as far as the scheduling knows it. Throws std::bad_alloc. */
 	void		run();
@@ -91,6 +92,7 @@ private:
 	const Range *next_range();
 	void		count_range(const Range &range);
 
+	bool		next_pass();
 	void		run_rows();
 	Leave		work_rows(CpuState *state, bool owner);
 	Leave		work_join_rows(bool owner);
@@ -103,6 +105,7 @@ private:
 	bool		collects() const { return (sort_ || set_ != nullptr) && !request_.program->grouped; }
 	uint32_t	group_step() const;
 	std::unique_ptr<CpuState> new_groups();
+	std::unique_ptr<CpuState> helper_groups();
 	void		run_groups();
 	void		work_groups(CpuState *state, bool owner);
 	void		work_parts(bool owner);
@@ -113,7 +116,9 @@ private:
 	const Request &request_;
 	const JobWork &work_;
 	const CpuJob *cpu_;
-	const CpuJoin *join_ = nullptr;	/* the same, if it is a join */
+	JoinBuild  *build_ = nullptr;	/* of a join */
+	const CpuJoin *join_ = nullptr;	/* the same as cpu_, if it is a join */
+	bool		first_pass_ = true;
 	Job		   *job_;
 	JobIo	   *io_;
 	WorkerPool *pool_;

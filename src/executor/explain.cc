@@ -562,6 +562,8 @@ explain_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		if (plan->ncursors > 1)
 		{
 			ExplainPropertyInteger("Build Bytes", nullptr, f->build_bytes, es);
+			if (f->passes > 1)
+				ExplainPropertyInteger("Passes", nullptr, f->passes, es);
 			show_indexes(plan, "Indexes Used", f->indexes_used, es);
 			show_indexes(plan, "Indexes Made", f->indexes_made, es);
 			if ((f->indexes_used | f->indexes_made) != 0)

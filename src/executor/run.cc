@@ -742,6 +742,7 @@ take_figures(GpuvmScanState *state)
 	f->build_bytes += job->build_bytes;
 	f->indexes_used |= job->indexes_used;
 	f->indexes_made |= job->indexes_made;
+	f->passes = Max(f->passes, job->passes);
 	f->index_bytes += job->index_bytes;
 	f->engine_ns += job->engine_ns;
 	f->expected_cpu_ns += job->expected_cpu_ns;

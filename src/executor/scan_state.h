@@ -265,6 +265,7 @@ struct ScanFigures
 	uint64		build_bytes;
 	uint32		indexes_used;	/* bit c: the rows of cursor c */
 	uint32		indexes_made;
+	uint32		passes;
 	uint64		index_bytes;
 	uint64		engine_ns;
 	uint64		map_entries;	/* that maps' expressions were evaluated for */

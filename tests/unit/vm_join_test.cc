@@ -9,7 +9,7 @@
 
 #include "vm/cpu_hash_table.h"
 #include "vm/cpu_join.h"
-#include "vm/cpu_join_filter.h"
+#include "vm/cpu_join_job.h"
 #include "vm/cpu_sort_rows.h"
 #include "vm_generator.h"
 
@@ -353,7 +353,7 @@ run_many(bool grouped, bool masks, bool passes = false)
 	Tally		tally;
 
 	for (uint64_t seed = first; seed < first + n && !::testing::Test::HasFatalFailure(); seed++)
-		run_one(seed, grouped, masks, passes ? 200 + 300 * (seed % 16) : 0, &tally);
+		run_one(seed, grouped, masks, passes ? 100 + 130 * (seed % 12) : 0, &tally);
 	cpu_join::join_room = 0;
 	if (tally.programs < 100)
 		return;
@@ -361,7 +361,7 @@ run_many(bool grouped, bool masks, bool passes = false)
 	EXPECT_GT(tally.with_rows, tally.programs / 8);
 	if (passes)
 	{
-		EXPECT_GT(tally.parted, tally.programs / 8);
+		EXPECT_GT(tally.parted, tally.programs / 16);
 	}
 	else
 	{
