@@ -68,7 +68,7 @@ my %sorts = (
 
 for my $name (sort keys %sorts)
 {
-	my $query = "SELECT count(*), sum(hash_record_extended(q, i)::numeric) FROM (SELECT z, row_number() OVER () AS i FROM ($sorts{$name}) z) q";
+	my $query = "SELECT count(*), sum(hashtextextended(z::text, i)::numeric) FROM (SELECT z, row_number() OVER () AS i FROM ($sorts{$name}) z) q";
 
 	is($node->safe_psql('postgres', "SET gpuvm.require = cpu; $query"), $node->safe_psql('postgres', "SET gpuvm.enabled = off; $query"), "sorted: $name");
 
