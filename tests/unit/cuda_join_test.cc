@@ -116,6 +116,8 @@ protected:
 		cuda::join_grids = chance(rng, 75);
 		small_batches(1 + static_cast<uint32_t>(pick_int(rng, 3)));
 		cuda::join_sizes.filter_rows = chance(rng, 70) ? 0 : sizes.filter_rows;
+		cuda::join_sizes.count_bytes = seed % 2 != 0 ? 0 : sizes.count_bytes;
+		cuda::join_sizes.count_share = UINT64_MAX;
 
 		const std::vector<StoredTable> stored = store_all(tables, static_cast<uint32_t>(pick_int(rng, 4)));
 		const bool	slow = chance(rng, 50);
