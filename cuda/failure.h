@@ -19,9 +19,10 @@ struct CudaFailure
 /* The device cannot run the job, for a reason that is no CUDA error. */
 struct Refusal
 {
-	explicit Refusal(const std::string &w) : why(w) {}
+	explicit Refusal(const std::string &w, bool m = false) : why(w), memory(m) {}
 
 	std::string why;
+	bool		memory;			/* was short: for the log, too */
 };
 
 /* The job is to stop, and what waited has nothing to clean up. */

@@ -313,6 +313,8 @@ partition_groups(const DeviceProgram &program, int bits, uint64_t slice_rows, Gr
 	return true;
 }
 
+const char *const GROUPS_NO_MEMORY = "the device has not enough memory for the groups";
+
 const char *
 plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int attempt, GroupPlan *plan, int partition_bits)
 {
@@ -350,9 +352,9 @@ plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, i
 	GroupPlan	before = *plan;
 
 	if (!size_hashed(program, total_rows, limit, attempt, plan))
-		return "the device has not enough memory for the groups";
+		return GROUPS_NO_MEMORY;
 	if (attempt > 0 && size_hashed(program, total_rows, limit, attempt - 1, &before) && before.entries == plan->entries)
-		return "the device has not enough memory for the groups";
+		return GROUPS_NO_MEMORY;
 	if (attempt == 0)
 		share_some(program, shared, std::max(1u, shared.blocks), UNKNOWN_SLOTS, UNKNOWN_REPLICA_BITS, plan);
 	else

@@ -86,6 +86,7 @@ struct GroupPlan
  * nullptr, or why not.
  */
 constexpr int PARTITIONS_THAT_PAY = -1;
+extern const char *const GROUPS_NO_MEMORY;	/* what it returns where the limit is too small */
 const char *plan_groups(const DeviceProgram &program, uint64_t total_rows, uint64_t limit, int attempt, GroupPlan *plan,
 						int partition_bits = PARTITIONS_THAT_PAY);
 

@@ -205,15 +205,16 @@ DeviceJob::try_allocate(uint64_t bytes)
 	return memory;
 }
 
-/* What of the device's memory jobs and sets hold is not to be had by evicting. */
+/* What jobs and sets have of the device's memory, and the columns and indexes that jobs read, is not to be had by evicting. */
 Refusal
-DeviceJob::no_room(uint64_t bytes) const
+DeviceJob::no_room(const char *what, const char *least, uint64_t bytes) const
 {
+	const Residency::Held held = device_->residency()->held();
 	char		why[128];
 
-	snprintf(why, sizeof(why), "the device has not enough memory for the job: %" PRIu64 " MB more, of %" PRIu64 " MB; %" PRIu64 " MB are held",
-			 (bytes >> 20) + 1, device_->residency()->limit() >> 20, device_->status()->memory_working.load() >> 20);
-	return Refusal{why};
+	snprintf(why, sizeof(why), "the device has not enough memory for the %s: %s%" PRIu64 " bytes, of %" PRIu64 "; %" PRIu64 " in use, %" PRIu64 " pinned",
+			 what, least, bytes, device_->residency()->limit(), held.working, held.pinned);
+	return Refusal(why, true);
 }
 
 /* Waits for other jobs, which may have it. */
@@ -229,7 +230,7 @@ DeviceJob::allocate(uint64_t bytes)
 			throw Stopped();
 		if (bytes > device_->residency()->limit() || device_->status()->jobs_running.load() <= 1 ||
 			std::chrono::steady_clock::now() > give_up)
-			throw no_room(bytes);
+			throw no_room("job", "", bytes);
 		std::this_thread::sleep_for(std::chrono::milliseconds(1));
 	}
 	return memory;

@@ -107,7 +107,7 @@ protected:
 	void		wait_for(cudaEvent_t event);
 	void		drain();
 	char	   *allocate(uint64_t bytes);
-	Refusal		no_room(uint64_t bytes) const;
+	Refusal		no_room(const char *what, const char *least, uint64_t bytes) const;
 	char	   *try_allocate(uint64_t bytes);
 	void		free_working(size_t kept);
 	void		release(const char *memory);

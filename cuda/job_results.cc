@@ -194,8 +194,11 @@ DeviceJob::try_groups(const DeviceProgram &program, uint64_t rows, uint64_t miss
 	GroupPlan	plan;
 	const uint64_t available = device_->residency()->available();
 	/* The columns are to find room, too, unless that leaves next to nothing. */
-	const char *reason = plan_groups(program, rows, std::max(available / 2, available - std::min(available, missing_bytes)), attempt, &plan);
+	const uint64_t most = std::max(available / 2, available - std::min(available, missing_bytes));
+	const char *reason = plan_groups(program, rows, most, attempt, &plan);
 
+	if (reason == GROUPS_NO_MEMORY)
+		throw no_room("groups", "over ", most);
 	if (reason != nullptr)
 		throw Refusal{reason};
 

@@ -34,6 +34,7 @@ JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest 
 	if (may_filter_)
 		mask_all(&sources_[0]->work);
 	levels_.resize(plan->levels().size());
+	counters_.resize(levels_.size());
 	for (size_t i = 0; i < levels_.size(); i++)
 	{
 		levels_[i].plan = &plan->levels()[i];
@@ -49,9 +50,33 @@ JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest 
 JoinJob::~JoinJob()
 {
 	drain();
-	for (std::unique_ptr<Source> &source : sources_)
-		if (source)
-			figures_->bytes_moved += source->feed->copied_bytes();
+	for (std::vector<std::unique_ptr<Source>> *sources : {&sources_, &counters_})
+		for (std::unique_ptr<Source> &source : *sources)
+			end_source(&source);
+}
+
+/* The device is done with it: its columns may make room for others. */
+void
+JoinJob::end_source(std::unique_ptr<Source> *source)
+{
+	if (*source == nullptr)
+		return;
+	figures_->bytes_moved += (*source)->feed->copied_bytes();
+	source->reset();
+}
+
+/* In the order of their use. */
+std::vector<JoinJob::Source *>
+JoinJob::all_sources() const
+{
+	std::vector<Source *> all;
+
+	for (const std::unique_ptr<Source> &source : counters_)
+		all.push_back(source.get());
+	for (size_t i = 1; i <= sources_.size(); i++)
+		all.push_back(sources_[i % sources_.size()].get());
+	all.erase(std::remove(all.begin(), all.end(), nullptr), all.end());
+	return all;
 }
 
 /* ---- steps ------------------------------------------------------------------------ */
@@ -110,10 +135,9 @@ JoinJob::run()
 	uint64_t	bytes = 0, dead = 0;
 
 	device_->use();
-	for (std::unique_ptr<Source> &source : sources_)
+	choose_counted();
+	for (Source *source : all_sources())
 	{
-		if (!source)
-			continue;
 		source->feed->begin(request_.transfer);
 		placed = placed && source->feed->all_placed();
 		bytes += source->feed->bytes();
@@ -136,12 +160,8 @@ JoinJob::run()
 	/* In the order of their use, each in a place of its own: none waits for another, and all may be there from the job before. */
 	uint64_t	described = 0;
 
-	for (size_t i = 1; i <= sources_.size(); i++)
+	for (Source *source : all_sources())
 	{
-		Source	   *source = sources_[i % sources_.size()].get();
-
-		if (source == nullptr)
-			continue;
 		source->feed->use_lane(lane_, described);
 		described = source->feed->table_end();
 		if (source->work.dead_pads != 0)

@@ -6,7 +6,8 @@
  * between them (row_set.h, join_table.h, pairs.h). A step's outcome, how many rows or pairs there
  * are, is waited for where the next one depends on it.
  *
- *   build     for each inner cursor: its rows, filtered, as a row set; a table of its keys. Both of an index
+ *   build     for each inner cursor: its rows, filtered, as a row set; a table of its keys. Where a row set for all
+ *             that is read would take much of what is free, what the filter leaves is counted first. Both of an index
  *             (join_index.h) that a job before has built are there already; one that this job has built stays
  *   run       cursor 0's rows, some at a time, go through `first` into the row set
  *             of level 0; a level makes pairs of what comes in and its own rows, some at
@@ -53,6 +54,8 @@ struct JoinSizes
 	double		step_ns = 4e6;		/* that its later ones are to take */
 	uint32_t	marks = 16;			/* bits for pairs of nested loops, by rows of a batch */
 	uint64_t	filter_rows = 4 << 20;	/* fewer outer rows are not worth a filter */
+	uint64_t	count_bytes = 64 << 20;	/* a smaller inner side is not worth counting, */
+	uint64_t	count_share = 8;	/* nor one that takes less than this part of what is free */
 };
 extern JoinSizes join_sizes;
 
@@ -103,7 +106,8 @@ private:
 		std::string key;			/* its rows and table make an index of this key; empty: they do not */
 		const CachedIndex *index = nullptr;	/* that there was */
 		RowSet		side = {};		/* the inner rows */
-		uint32_t	side_rows = 0;
+		uint64_t	most_rows = 0;	/* that these may be; */
+		uint32_t	side_rows = 0;	/* they are */
 		JoinTable	table = {};
 		char	   *rows_memory = nullptr;	/* of both, if this job has built them */
 		char	   *table_memory = nullptr;
@@ -156,8 +160,12 @@ private:
 		char	   *temp;
 	};
 
+	void		choose_counted();
+	void		count_rows(const std::vector<size_t> &numbers);
 	void		build_rows(const std::vector<size_t> &numbers);
 	void		enqueue_rows(size_t number, uint32_t most, char *staging_memory);
+	void		append_source(Source *source, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome);
+	void		end_source(std::unique_ptr<Source> *source);
 	void		build_tables(const std::vector<size_t> &numbers);
 	void		enqueue_table(BuildingTable *building);
 	void		finish_tables(std::vector<BuildingTable> *building);
@@ -170,6 +178,7 @@ private:
 	void		launch_source(Source *source, uint32_t npads, const RowStaging &staging, DeviceJobFigures *figures);
 
 	/* running */
+	std::vector<Source *> all_sources() const;
 	void		run_joined();
 	void		choose_batch();
 	uint64_t	wanted_batch() const;
@@ -258,7 +267,8 @@ private:
 	JoinPlan   *plan_;
 	const JoinCursors &cursors_;
 	IndexPins	indexes_;
-	std::vector<std::unique_ptr<Source>> sources_;	/* nullptr: an index is there */
+	std::vector<std::unique_ptr<Source>> sources_;	/* nullptr: an index is there, or all was read */
+	std::vector<std::unique_ptr<Source>> counters_;	/* of levels whose rows are counted first */
 	std::vector<Level> levels_;
 	const GroupTable *groups_ = nullptr;
 	JoinOutcomes *outcomes_ = nullptr;	/* host; pinned */

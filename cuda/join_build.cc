@@ -165,22 +165,19 @@ JoinJob::launch_source(Source *source, uint32_t npads, const RowStaging &staging
 	source->next_pad += npads;
 }
 
-/* The slices of one side, of which the last is not waited for. */
+/* Behind the rows of a set, slice by slice, of which the last is not waited for. */
 void
-JoinJob::enqueue_rows(size_t number, uint32_t most, char *staging_memory)
+JoinJob::append_source(Source *source, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome)
 {
-	Level	   &level = levels_[number];
-	Source	   *source = sources_[number + 1].get();
 	const DeviceProgram &program = source->program;
 	const uint32_t npads = static_cast<uint32_t>(source->work.pads.size());
 	Carver		carver(staging_memory);
 	const RowStaging staging = row_staging(program, most, carver.take(row_staging_bytes(program, most)));
 	char	   *temp = carver.take(append_temp_bytes(program, most));
-	JoinOutcomes::Side *outcome = &outcomes_->sides[number];
 	DeviceJobFigures read = {};
 
 	start();
-	check(reset_rows(level.side, lane_->stream), "emptying a row set");
+	check(reset_rows(to, lane_->stream), "emptying a row set");
 	while (source->next_pad < npads)
 	{
 		source->feed->retire(source->next_pad);
@@ -189,21 +186,115 @@ JoinJob::enqueue_rows(size_t number, uint32_t most, char *staging_memory)
 		const uint32_t n = bring_source(source, most);
 
 		launch_source(source, n, staging, &read);
-		check(append_rows(program, staging, n, level.side, temp, &outcome->rows, lane_->stream), "collecting rows");
+		check(append_rows(program, staging, n, to, temp, outcome, lane_->stream), "collecting rows");
 		if (source->next_pad == npads)
 			break;
 		(void) sync();
-		(void) appended(outcome->rows);
+		(void) appended(*outcome);
 	}
 	figures_->bytes_read += read.bytes_read;
 	figures_->bytes_moved += read.bytes_moved;
+}
+
+void
+JoinJob::enqueue_rows(size_t number, uint32_t most, char *staging_memory)
+{
+	Level	   &level = levels_[number];
+	JoinOutcomes::Side *outcome = &outcomes_->sides[number];
+
+	append_source(sources_[number + 1].get(), level.side, most, staging_memory, &outcome->rows);
 	if (!level.plan->split->sought)
 		return;
 
 	const JoinKeys keys = keys_of(level);
 
-	check(measure_keys(keys, static_cast<uint32_t>(source->work.rows), facts_ + number, &outcome->keys, lane_->stream, &level.side.state->nrows),
+	check(measure_keys(keys, static_cast<uint32_t>(level.most_rows), facts_ + number, &outcome->keys, lane_->stream, &level.side.state->nrows),
 		  "measuring keys");
+}
+
+/* Staging for slices of the program, at most an eighth of what was free: how many pads a slice has; and its bytes are taken of `size`. */
+static uint32_t
+staged_pads(const DeviceProgram &program, uint64_t npads, uint64_t available, Carver *size)
+{
+	const uint64_t pad_bytes = row_staging_bytes(program, 64) / 64, bytes = std::min(STAGING_BYTES, available / 8);
+	const uint32_t most = static_cast<uint32_t>(std::min(npads, std::max<uint64_t>(bytes / pad_bytes, 1)));
+
+	size->take(row_staging_bytes(program, most));
+	size->take(append_temp_bytes(program, most));
+	return most;
+}
+
+/* ---- how many rows there are ------------------------------------------------------ */
+
+/*
+ * A row set has room for all rows that are read, of which a filter may leave few. Where that is much of what is free, they
+ * are counted first, by a program that reads the filter's columns alone.
+ */
+void
+JoinJob::choose_counted()
+{
+	const uint64_t available = device_->residency()->available();
+	uint64_t	all_bytes = 0;
+
+	for (size_t i = 0; i < levels_.size(); i++)
+		if (sources_[i + 1] != nullptr)
+			all_bytes += row_set_bytes(sources_[i + 1]->program, sources_[i + 1]->work.rows);
+	for (size_t i = 0; i < levels_.size(); i++)
+	{
+		const Source *source = sources_[i + 1].get();
+		const uint64_t bytes = source == nullptr ? 0 : row_set_bytes(source->program, source->work.rows);
+
+		if (bytes == 0 || bytes < join_sizes.count_bytes || source->work.rows > ROW_SET_MAX_ROWS ||
+			(bytes < available / join_sizes.count_share && (request_.build_limit == 0 || all_bytes <= request_.build_limit)))
+			continue;
+		if (const DeviceProgram *counts = plan_->count_program(i))
+			counters_[i] = std::make_unique<Source>(device_, arena_, cursors_[i + 1], plan_->levels()[i].count_source(), *counts);
+	}
+}
+
+/* Of a row set without columns only the state is in memory. */
+void
+JoinJob::count_rows(const std::vector<size_t> &numbers)
+{
+	const size_t lasting = working_.size();
+	const uint64_t available = device_->residency()->available();
+	std::vector<uint32_t> most(levels_.size());
+	uint64_t	staging_bytes = 0;
+
+	for (size_t i : numbers)
+		if (counters_[i] != nullptr)
+		{
+			Carver		size;
+
+			most[i] = staged_pads(counters_[i]->program, counters_[i]->work.pads.size(), available, &size);
+			staging_bytes = std::max(staging_bytes, size.taken());
+		}
+	if (staging_bytes == 0)
+		return;
+
+	char	   *staging = allocate(staging_bytes);
+
+	for (size_t i : numbers)
+	{
+		Source	   *source = counters_[i].get();
+
+		if (source == nullptr)
+			continue;
+
+		const uint64_t capacity = std::min<uint64_t>(source->work.rows, ROW_SET_MAX_ROWS);
+
+		append_source(source, row_set(source->program, capacity, allocate(row_set_bytes(source->program, capacity))),
+					  most[i], staging, &outcomes_->sides[i].rows);
+	}
+	(void) sync();
+	for (size_t i : numbers)
+		if (counters_[i] != nullptr)
+		{
+			levels_[i].most_rows = appended(outcomes_->sides[i].rows);
+			end_source(&counters_[i]);
+			steps_.counted();
+		}
+	free_working(lasting);
 }
 
 /* One piece of staging memory serves them one after the other. */
@@ -214,44 +305,50 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 	uint64_t	staging_bytes = 0;
 
 	for (size_t i : numbers)
+		levels_[i].most_rows = sources_[i + 1]->work.rows;
+	count_rows(numbers);
+
+	const uint64_t available = device_->residency()->available();
+
+	for (size_t i : numbers)
 	{
 		const Source &source = *sources_[i + 1];
-		const DeviceProgram &program = source.program;
-		const uint64_t npads = source.work.pads.size();
+		const uint64_t rows = levels_[i].most_rows;
 
-		if (npads == 0)
+		if (rows == 0)
 			continue;
-		if (source.work.rows > ROW_SET_MAX_ROWS)
+		if (rows > ROW_SET_MAX_ROWS)
 			throw Refusal{"an inner side of the join has too many rows for the device"};
 
-		const uint64_t pad_bytes = row_staging_bytes(program, 64) / 64, bytes = row_set_bytes(program, source.work.rows);
+		const uint64_t bytes = row_set_bytes(source.program, rows);
 		Carver		size;
 
-		most[i] = static_cast<uint32_t>(std::min(npads, std::max<uint64_t>(STAGING_BYTES / pad_bytes, 1)));
-		size.take(row_staging_bytes(program, most[i]));
-		size.take(append_temp_bytes(program, most[i]));
+		most[i] = staged_pads(source.program, source.work.pads.size(), available, &size);
 		staging_bytes = std::max(staging_bytes, size.taken());
 		count_build(bytes);
 		levels_[i].rows_memory = allocate(bytes);
-		levels_[i].side = row_set(program, source.work.rows, levels_[i].rows_memory);
+		levels_[i].side = row_set(source.program, rows, levels_[i].rows_memory);
 	}
-	if (staging_bytes == 0)
-		return;
+	if (staging_bytes != 0)
+	{
+		char	   *staging = allocate(staging_bytes);
 
-	char	   *staging = allocate(staging_bytes);
-
+		for (size_t i : numbers)
+			if (most[i] != 0)
+				enqueue_rows(i, most[i], staging);
+		(void) sync();
+		release(staging);
+	}
 	for (size_t i : numbers)
-		if (most[i] != 0)
-			enqueue_rows(i, most[i], staging);
-	(void) sync();
-	release(staging);
-	for (size_t i : numbers)
+	{
 		if (most[i] != 0)
 		{
 			levels_[i].side_rows = appended(outcomes_->sides[i].rows);
 			levels_[i].facts = levels_[i].plan->split->sought ? outcomes_->sides[i].keys : KeyFacts{};
 			figures_->build_rows += levels_[i].side_rows;
 		}
+		end_source(&sources_[i + 1]);
+	}
 }
 
 JoinKeys

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "maps.h"
+#include "vm/join_index.h"
 #include "vm/operands.h"
 #include "work.h"
 
@@ -210,6 +211,68 @@ JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char 
 	return last.get();
 }
 
+namespace {
+
+/* Without results; what was computed for them alone is nothing. Its place stays, for jumps. */
+void
+drop_results(std::vector<uint64_t> *sealed)
+{
+	Program    *program = reinterpret_cast<Program *>(sealed->data());
+	Op		   *ops = const_cast<Op *>(program->ops());
+	std::vector<bool> read(PROGRAM_MAX_REGS);
+
+	program->nresults = 0;
+	for (int i = program->converge - 1; i > program->parallel; i--)
+	{
+		const OpForm form = form_of(ops[i]);
+		const bool	value = (form >= OpForm::COLUMN && form <= OpForm::IN) || form == OpForm::COPY || form == OpForm::SELECT || form == OpForm::PICK;
+
+		if (form == OpForm::RESULT)
+			ops[i].p2 = 0;
+		else if (value && !read[static_cast<size_t>(ops[i].p1)])
+		{
+			const int32_t reg = ops[i].p1;
+
+			ops[i] = Op{};
+			ops[i].opcode = Opcode::Integer;
+			ops[i].type = Type::I32;
+			ops[i].p1 = reg;
+		}
+		each_read(program, ops[i], [&](int r) { read[static_cast<size_t>(r)] = true; });
+	}
+}
+
+}  // namespace
+
+/*
+ * The level's build program without results: how many rows it leaves, by the columns alone that its conditions read. nullptr: all
+ * of them, or the device does not run it. Lowered when it is first asked for.
+ */
+const DeviceProgram *
+JoinPlan::count_program(size_t level)
+{
+	PlannedLevel &planned = levels_[level];
+	const JoinLevel &split = *planned.split;
+	const DeviceCursor &cursor = cursors()[level + 1];
+	std::vector<ColumnBinding> bindings;
+	std::string key;
+
+	if (planned.counts_known)
+		return planned.counts.get();
+	planned.counts_known = true;
+	if (gpuvm::index_key(split, &key))
+		return nullptr;
+	planned.counting = split.build.sealed;
+	drop_results(&planned.counting);
+	bind_columns(cursor, planned.count_source(), &bindings, &key);
+
+	auto		program = std::make_unique<DeviceProgram>();
+
+	if (lower(input(planned.count_source(), bindings, cursor.total_rows, masks_rows(cursor)), program.get()) == nullptr)
+		planned.counts = std::move(program);
+	return planned.counts.get();
+}
+
 /* ---- filters ------------------------------------------------------------------------ */
 
 std::vector<size_t>
@@ -285,39 +348,6 @@ JoinPlan::find_handed_on(const std::vector<ValueRange> &columns, const std::vect
 	tail->plain = plain_rows(tail->source(), params_.data(), columns.data(), &rows) && rows.kept.empty() && tail->handed_on.size() == results.size();
 }
 
-namespace {
-
-/* Without results; what was computed for them alone is nothing. Its place stays, for jumps. */
-void
-drop_results(PairStage *stage)
-{
-	Program    *program = reinterpret_cast<Program *>(stage->sealed.data());
-	Op		   *ops = const_cast<Op *>(program->ops());
-	std::vector<bool> read(PROGRAM_MAX_REGS);
-
-	program->nresults = 0;
-	for (int i = program->converge - 1; i > program->parallel; i--)
-	{
-		const OpForm form = form_of(ops[i]);
-		const bool	value = (form >= OpForm::COLUMN && form <= OpForm::IN) || form == OpForm::COPY || form == OpForm::SELECT || form == OpForm::PICK;
-
-		if (form == OpForm::RESULT)
-			ops[i].p2 = 0;
-		else if (value && !read[static_cast<size_t>(ops[i].p1)])
-		{
-			const int32_t reg = ops[i].p1;
-
-			ops[i] = Op{};
-			ops[i].opcode = Opcode::Integer;
-			ops[i].type = Type::I32;
-			ops[i].p1 = reg;
-		}
-		each_read(program, ops[i], [&](int r) { read[static_cast<size_t>(r)] = true; });
-	}
-}
-
-}  // namespace
-
 const char *
 JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const std::vector<ColumnSummary> &carried, uint64_t total_rows,
 					  bool grid, MarkKind mark, PairStage *to, std::vector<ValueRange> *results)
@@ -329,7 +359,7 @@ JoinPlan::lower_stage(const PlannedLevel &level, const JoinStage &from, const st
 
 	order_columns(split, from, to);
 	if (mark == MarkKind::Listed)
-		drop_results(to);
+		drop_results(&to->sealed);
 	for (const StageColumnSource &column : to->columns)
 	{
 		const size_t index = static_cast<size_t>(column.index);

@@ -69,11 +69,16 @@ struct PlannedLevel
 	bool		grid_lists;		/* which a launch over tiles makes, of the pairs that pass the tail's comparisons */
 	std::unique_ptr<DeviceProgram> build;
 	std::vector<ValueRange> build_ranges;	/* of its results */
+	std::vector<uint64_t> counting;	/* count_program()'s source, */
+	std::unique_ptr<DeviceProgram> counts;	/* and what it returns */
+	bool		counts_known = false;
 	std::vector<Type> carried_types;
 	PairStage	condition;
 	PairStage	listing;		/* the tail without results */
 	PairStage	tail;
 	uint64_t	most_rows = 0;	/* that may reach its tail; a job that finds more must end */
+
+	const Program *count_source() const { return reinterpret_cast<const Program *>(counting.data()); }
 };
 
 class JoinPlan
@@ -87,6 +92,9 @@ public:
 	 * may give at most, and how many inner rows may go on alone. nullptr, or why not.
 	 */
 	const char *lower_pairs(const std::vector<uint64_t> &each);
+
+	/* See there. Of the request at hand. */
+	const DeviceProgram *count_program(size_t level);
 
 	const JoinSplit &split() const { return split_; }
 	const JoinCursors &cursors() const { return *cursors_; }	/* of the request at hand */

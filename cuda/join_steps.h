@@ -52,6 +52,8 @@ public:
 		sides_++;
 		kept_ += kept;
 	}
+	/* Its rows were counted before there was room for them. */
+	void counted() { counted_++; }
 	void filtered(uint64_t rows, uint64_t left)
 	{
 		rows_ += rows;
@@ -82,6 +84,8 @@ public:
 		}
 		snprintf(part, sizeof(part), "; %u of %u inner sides kept", kept_, sides_);
 		line += part;
+		if (counted_ != 0)
+			line += "; " + std::to_string(counted_) + " counted first";
 		if (rows_ != 0)
 		{
 			snprintf(part, sizeof(part), "; filters left %llu of %llu rows", static_cast<unsigned long long>(left_),
@@ -103,7 +107,7 @@ private:
 	JoinStep	step_ = JoinStep::Start;
 	int64_t		started_, entered_;
 	uint64_t	rows_ = 0, left_ = 0;
-	uint32_t	sides_ = 0, kept_ = 0;
+	uint32_t	sides_ = 0, kept_ = 0, counted_ = 0;
 };
 
 }  // namespace cuda

@@ -611,6 +611,9 @@ CudaLibrary::finish(CudaDevice *device, const std::function<void()> &job, const 
 	catch (const Refusal &r)
 	{
 		snprintf(reason, REASON_BYTES, "%s", r.why.c_str());
+		/* The server's log is where one looks why the CPU ran it. */
+		if (r.memory)
+			options_.log(("device " + std::to_string(device->index()) + ": a job was refused: " + r.why).c_str());
 	}
 	catch (const CudaFailure &failure)
 	{

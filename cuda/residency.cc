@@ -557,6 +557,14 @@ Residency::free(char *memory, uint64_t bytes, cudaStream_t stream)
 	show();
 }
 
+Residency::Held
+Residency::held()
+{
+	std::lock_guard<std::mutex> guard(mutex_);
+
+	return Held{working_, pinned_};
+}
+
 uint64_t
 Residency::available(uint64_t wanted)
 {

@@ -170,6 +170,13 @@ public:
 	char	   *allocate(uint64_t bytes, cudaStream_t stream);
 	void		free(char *memory, uint64_t bytes, cudaStream_t stream);
 
+	/* Bytes that no eviction gives back: working memory, and what jobs have pinned. */
+	struct Held
+	{
+		uint64_t	working, pinned;
+	};
+	Held		held();
+
 	/* What allocate() or acquire() could give at most, by evicting all that is not pinned; `wanted`: whether it is as much, matters. */
 	uint64_t	available(uint64_t wanted = 0);
 

@@ -2,6 +2,8 @@
 #include "transfer.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 #include "failure.h"
@@ -407,7 +409,13 @@ TableFeed::place_chunk(uint32_t tablet, int column)
 			done = place_kept(tablet, column) || place_mapped(tablet, column) || place_own(tablet, column);
 	}
 	if (!done)
-		throw Refusal{"the device's memory is too small for the table's columns, and they cannot be mapped"};
+	{
+		char		why[128];
+
+		snprintf(why, sizeof(why), "the device's memory is too small for the table's columns, and they cannot be mapped: %" PRIu64 " bytes",
+				 bytes_of(tablet, column).total());
+		throw Refusal(why, true);
+	}
 }
 
 void

@@ -410,8 +410,8 @@ static_assert(sizeof(JobStage) == 16, "sent between processes");
  *     row handed over. So it is with joins.
  *   - Rows come in units numbered 0, 1, 2 ..., each in one part, and a buffer is Full only when those of all units before were.
  *     Nothing else can be said of units: skip_units is 0, and Job.yielded is never set.
- *   - What is sorted takes at most build_limit bytes, next to what a join's inner sides take. A job that needs more is
- *     Failed, "out of memory for sorting".
+ *   - What is sorted takes at most build_limit bytes, next to what a join's inner sides take. What needs more goes into the job's
+ *     file; with a small row_limit, or where it becomes a set, the job is Failed, "out of memory for sorting".
  *   - count_groups has no order.
  */
 constexpr uint32_t JOB_MAX_ORDER = 16;

@@ -620,7 +620,6 @@ JobRun::helper_groups()
 void
 JobRun::run_groups()
 {
-	spill_ = std::make_unique<JobSpill>(job_, io_, most_threads(request_, pool_));
 	owner_state_ = new_groups();
 	do
 	{
@@ -687,8 +686,12 @@ JobRun::run()
 		}
 	};
 
+	spill_ = std::make_unique<JobSpill>(job_, io_, most_threads(request_, pool_));
 	if (!request_.order.empty() && request_.stage == nullptr)
+	{
 		sort_ = std::make_unique<JobSort>(request_, io_, pool_, set_);
+		sort_->set_spill(spill_.get());
+	}
 	split(request_.program->grouped || (collects() && join_) ? group_step() : sort_ ? JobSort::AREA_ROWS
 		  : set_ != nullptr ? SetBuild::AREA_ROWS : request_.unit_rows);
 	{

@@ -123,7 +123,7 @@ private:
 	JobIo	   *io_;
 	WorkerPool *pool_;
 	SetBuild   *set_;			/* what the program gives goes there, if not nullptr */
-	std::unique_ptr<JobSpill> spill_;	/* of groups */
+	std::unique_ptr<JobSpill> spill_;	/* of groups, and of what is sorted */
 	std::unique_ptr<JobSort> sort_;	/* or none: what the program gives leaves as it comes */
 	std::vector<Range> ranges_;
 	std::unique_ptr<std::atomic<bool>[]> touched_;	/* per tablet */

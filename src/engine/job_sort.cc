@@ -30,6 +30,13 @@ JobSort::JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *
 }
 
 void
+JobSort::set_spill(Spill *spill)
+{
+	if (set_ == nullptr)
+		sort_.set_spill(spill);
+}
+
+void
 JobSort::take(SortRows *rows, uint32_t n)
 {
 	rows->take(n);
@@ -169,6 +176,26 @@ JobSort::emit()
 	}
 }
 
+/* By the owner alone: merging has one place. */
+void
+JobSort::emit_merged()
+{
+	const uint32_t nunits = static_cast<uint32_t>((sort_.nrows() + request_.capacity - 1) / request_.capacity);
+	int			buffer;
+
+	for (uint32_t unit = 0; unit < nunits && !io_->stopped();)
+	{
+		if ((buffer = io_->claim_buffer()) < 0)
+		{
+			if (!io_->wait_for_buffer())
+				break;
+			continue;
+		}
+		sort_.take_merged(rows_of(unit), request_.areas[buffer], request_.capacity);
+		publish(unit++, buffer);
+	}
+}
+
 void
 JobSort::run()
 {
@@ -185,6 +212,8 @@ JobSort::run()
 		return;
 	if (set_ != nullptr)
 		set_->take_sorted(&sort_);
+	else if (sort_.merges())
+		emit_merged();
 	else
 		emit();
 }

@@ -25,6 +25,9 @@ public:
 	/* `set`: where the rows go instead of leaving, or nullptr. Throws std::bad_alloc. */
 	JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *set);
 
+	/* What finds no memory goes there; not what becomes a set, as that has to fit. */
+	void		set_spill(Spill *spill);
+
 	/* -- rows are collected by any threads, each with a SortRows of its own; what they throw is std::bad_alloc */
 	std::unique_ptr<SortRows> new_rows() { return std::make_unique<SortRows>(&sort_); }
 	void		take(SortRows *rows, uint32_t n);
@@ -44,6 +47,7 @@ private:
 	void		share(Work work, uint32_t n);
 	void		work(bool owner);
 	void		emit();
+	void		emit_merged();
 	uint32_t	rows_of(uint32_t unit) const;
 	void		publish(uint32_t unit, int buffer);
 

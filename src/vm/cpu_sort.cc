@@ -78,7 +78,7 @@ CpuSort::CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t 
 void
 CpuSort::charge(uint64_t bytes)
 {
-	if (bytes_.fetch_add(bytes) + bytes > memory_limit_ && memory_limit_ > 0)
+	if (bytes_.fetch_add(bytes) + bytes > memory_limit_ && memory_limit_ > 0 && spill_ == nullptr)
 		refused_.store("out of memory for sorting");
 }
 
@@ -148,11 +148,12 @@ CpuSort::add(std::unique_ptr<SortRows> rows)
 
 /* ---- elements ---------------------------------------------------------------------------- */
 
-/* What was collected is one table, and its keys are packed for what it holds. */
-void
+/* What was collected is one table, and its keys are packed for what it holds. False: it is to go into the file. */
+bool
 CpuSort::begin_keys()
 {
 	SortRange	ranges[SORT_MAX_KEYS];
+	bool		spilled = false;
 
 	for (uint32_t k = 0; k < keys_.n; k++)
 		ranges[k] = empty_range(k);
@@ -164,6 +165,11 @@ CpuSort::begin_keys()
 			first_.push_back(nrows_);
 			nrows_ += chunk.nrows;
 		}
+		for (const SortRun &run : rows->runs_)
+		{
+			nrows_ += run.rows;
+			spilled = true;
+		}
 		for (uint32_t k = 0; k < keys_.n; k++)
 		{
 			ranges[k].may_null = ranges[k].may_null || rows->ranges_[k].may_null;
@@ -174,6 +180,8 @@ CpuSort::begin_keys()
 			has_nulls_[c] |= rows->has_nulls_[c];
 	}
 	nout_ = limit_ > 0 ? std::min(limit_, nrows_) : nrows_;
+	if (spilled)
+		return false;
 	pack_sort_keys(&keys_, ranges);
 	find_text_words();
 	row_bits_ = ceil_log2(chunks_.size()) + SORT_CHUNK_BITS;
@@ -185,7 +193,9 @@ CpuSort::begin_keys()
 	/* the elements twice, and which part each belongs to */
 	charge(2 * nrows_ * element_bytes() + ties + (part_bits_ > 0 ? nrows_ * sizeof(uint16_t) : 0));
 	if (refused_.load() != nullptr || nrows_ == 0)
-		return;
+		return true;
+	if (spill_ != nullptr && memory_limit_ > 0 && bytes_.load() > memory_limit_)
+		return false;
 	elements_ = pages(nrows_ * element_bytes());
 	order_ = pages(nrows_ * element_bytes());
 	find_readable_keys();
@@ -193,6 +203,7 @@ CpuSort::begin_keys()
 		ties_ = pages(ties);
 	if (part_bits_ > 0)
 		parts_of_ = pages(nrows_ * sizeof(uint16_t));
+	return true;
 }
 
 /* Of the rows of a chunk. */
@@ -414,7 +425,17 @@ CpuSort::begin_phase()
 	switch (phase_)
 	{
 		case Phase::Begin:
-			begin_keys();
+			try
+			{
+				if (!begin_keys())
+					return begin_spill();
+			}
+			catch (const std::bad_alloc &)
+			{
+				if (spill_ == nullptr)
+					throw;
+				return begin_spill();
+			}
 			if (refused_.load() != nullptr || nrows_ == 0)
 				return 0;
 			phase_ = Phase::Keys;
@@ -438,6 +459,8 @@ CpuSort::begin_phase()
 			phase_ = Phase::Sort;
 			/* those whose rows are to leave */
 			return static_cast<uint32_t>(std::lower_bound(part_first_.begin(), part_first_.end() - 1, nout_) - part_first_.begin());
+		case Phase::Spill: case Phase::Merge:
+			return begin_merge();
 		default:
 			phase_ = Phase::Done;
 			return 0;
@@ -457,6 +480,12 @@ CpuSort::run_task(uint32_t task)
 			break;
 		case Phase::Scatter:
 			packed_ ? scatter<Packed>(slices_[task]) : scatter<Pair>(slices_[task]);
+			break;
+		case Phase::Spill:
+			spill_rest(task);
+			break;
+		case Phase::Merge:
+			merge_runs(task);
 			break;
 		default:
 			any_texts_ ? sort_rows(task) : packed_ ? sort_part<Packed>(task) : sort_part<Pair>(task);

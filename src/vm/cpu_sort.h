@@ -8,6 +8,10 @@
  * for what the columns turned out to hold: in phases of tasks, which any thread may
  * run in any order, nobody being inside between two. Then rows leave, gathered by their places in the order.
  *
+ * Where memory is short and there is a file (spill.h), what a thread has collected goes there in sorted runs, and in the end all
+ * does. Runs are merged, in several levels if there are many, and leave as they are merged. Which of equal rows comes first is nobody's
+ * promise.
+ *
  * Elements of the sort are a row's first word and its number, in one word where both fit. They are
  * dealt to parts by a sample's splitters, so that no part is long but for equal words; a part is sorted
  * by its bytes, least first, and what is equal in the first word by the others.
@@ -41,7 +45,15 @@ struct SortColumn
 };
 
 class CpuSort;
+class Spill;
 struct JoinStop;
+
+/* Sorted rows in the job's file. */
+struct SortRun
+{
+	uint64_t	at;
+	uint64_t	rows;
+};
 
 /* What one thread has collected. */
 class SortRows
@@ -72,6 +84,8 @@ private:
 	};
 
 	char	   *new_chunk();
+	bool		add_slab();
+	void		spill();
 	void		push(char *base, uint32_t n);
 	void		append(const char *base, const ResultColumnLayout *layout, uint32_t n);
 	void		take_candidates(uint32_t n);
@@ -88,6 +102,8 @@ private:
 	char	   *area_ = nullptr;
 	int			tail_ = -1;		/* the chunk that has room */
 	std::vector<Chunk> chunks_;
+	std::vector<char *> free_;	/* of slabs: chunks whose rows have gone into the file, as */
+	std::vector<SortRun> runs_;
 	std::vector<SortRange> ranges_;	/* of the keys in chunks */
 	std::vector<uint8_t> has_nulls_;	/* per column, in chunks */
 
@@ -107,6 +123,9 @@ public:
 	/* `limit`: so many rows matter, 0 all. `memory_limit`: bytes, 0 for none. The keys' maps and text orders outlive the sort. */
 	CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit, uint64_t memory_limit);
 
+	/* Rows that find no memory go there; not with a limit of few rows. It outlives the sort. */
+	void		set_spill(Spill *spill);
+
 	/* Asked by any threads before texts are compared, of which one may take a millisecond. Once it stops, the order is none. */
 	void		set_stop(JoinStop *stop) { stop_ = stop; }
 
@@ -124,6 +143,10 @@ public:
 	uint64_t	nrows() const { return nout_; }
 	void		gather(uint64_t first, uint32_t n, char *area, uint32_t capacity) const;
 
+	/* Or, if it is in runs: by one thread, the next n rows. */
+	bool		merges() const { return merge_ != nullptr; }
+	void		take_merged(uint32_t n, char *area, uint32_t capacity);
+
 private:
 	friend class SortRows;
 
@@ -137,7 +160,7 @@ private:
 		uint64_t	word;
 		uint64_t	row;
 	};
-	enum class Phase { Begin, Keys, Classify, Scatter, Sort, Done };
+	enum class Phase { Begin, Keys, Classify, Scatter, Sort, Spill, Merge, Done };
 
 	/* Elements dealt together, by one thread. */
 	struct Slice
@@ -155,7 +178,7 @@ private:
 						uint32_t nwords, uint64_t *scratch);
 	void		make_store(SortRows::Store *store);
 
-	void		begin_keys();
+	bool		begin_keys();
 	void		begin_classify();
 	void		begin_scatter();
 	uint64_t	element_bytes() const { return packed_ ? sizeof(Packed) : sizeof(Pair); }
@@ -178,6 +201,20 @@ private:
 	static uint32_t common_bytes(const NearRow *rows, size_t n);
 	void		bring_near(const Pair *rows, size_t n, uint32_t k, NearRow *near, unsigned char *copies) const;
 	void		sort_rows(uint32_t part);
+
+	/* cpu_sort_runs.cc */
+	class RunWriter;
+	class RunReader;
+	class RunMerge;
+	bool		short_of(uint64_t bytes);
+	void		write_run(const SortRows::Chunk *chunks, size_t nchunks, const Pages &memory, std::vector<SortRun> *runs);
+	void		spill_chunks(const std::vector<SortRows::Chunk> &chunks, std::vector<SortRun> *runs);
+	size_t		most_merged() const;
+	uint32_t	begin_spill();
+	void		spill_rest(uint32_t task);
+	uint32_t	begin_merge();
+	void		merge_runs(uint32_t task);
+	void		emit_rows(const char *const *rows, uint32_t n, char *area, const ResultColumnLayout *layout, uint32_t at) const;
 
 	void		find_readable_keys();
 	void		gather_column(size_t column, const uint64_t *words, const uint64_t *rows, uint32_t n, char *to, uint64_t *nulls, uint32_t at) const;
@@ -205,6 +242,15 @@ private:
 	JoinStop   *stop_ = nullptr;
 	int			key_of_word_[SORT_MAX_WORDS];	/* that the word is a reference of; -1: it is none */
 
+	/* Runs, with keys as words for all that the types may hold. */
+	Spill	   *spill_ = nullptr;
+	SortKeys	run_keys_ = {};
+	uint64_t	run_nulls_ = 0;
+	std::vector<uint64_t> run_values_;	/* per column: where it lies in a row */
+	uint64_t	run_row_bytes_ = 0;
+	uint64_t	run_chunk_bytes_ = 0;	/* to sort a chunk in */
+	uint64_t	run_chunks_ = 0;	/* of a run at most */
+
 	std::mutex	mutex_;
 	std::vector<std::unique_ptr<SortRows>> rows_;
 
@@ -226,6 +272,8 @@ private:
 	std::vector<Pair> split_rows_;	/* in their place, with texts */
 	std::vector<Slice> slices_;
 	std::vector<uint64_t> part_first_;	/* per part, and the end of all */
+	std::vector<SortRun> runs_, merged_runs_;	/* of this level and the next */
+	std::shared_ptr<RunMerge> merge_;	/* the last one */
 };
 
 }  // namespace gpuvm

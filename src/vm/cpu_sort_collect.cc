@@ -59,24 +59,53 @@ SortRows::SortRows(CpuSort *sort) : sort_(sort), ranges_(sort->keys_.n), has_nul
 		ranges_[k] = sort->empty_range(k);
 }
 
+/* For the next chunks; false: rows are to go into the file instead. Throws std::bad_alloc. */
+bool
+SortRows::add_slab()
+{
+	const bool	first = slabs_.empty(), spills = sort_->spill_ != nullptr && !chunks_.empty();
+	const uint32_t n = first ? FIRST_SLAB_CHUNKS : static_cast<uint32_t>(std::max<uint64_t>(1, SLAB_BYTES / sort_->chunk_bytes_));
+	const uint64_t bytes = n * sort_->chunk_bytes_;
+
+	if (!first && spills && sort_->short_of(bytes))
+		return false;
+	try
+	{
+		slabs_.push_back(first ? Pages::of_heap(bytes) : Pages(bytes, true));
+	}
+	catch (const std::bad_alloc &)
+	{
+		if (!spills)
+			throw;
+		return false;
+	}
+	sort_->charge(bytes);
+	slab_left_ = n;
+	return true;
+}
+
 /* No row is null yet. The first ones are cheap to have (for a sort of few rows, mapping and faults were most of its time), the others to fill. */
 char *
 SortRows::new_chunk()
 {
-	const bool	first = slabs_.size() + (slab_left_ == 0) == 1;
+	char	   *chunk;
+	bool		zeroed = false;
 
-	if (slab_left_ == 0)
+	if (free_.empty() && slab_left_ == 0 && !add_slab())
+		spill();
+	if (free_.empty())
 	{
-		slab_left_ = first ? FIRST_SLAB_CHUNKS : static_cast<uint32_t>(std::max<uint64_t>(1, SLAB_BYTES / sort_->chunk_bytes_));
-		sort_->charge(slab_left_ * sort_->chunk_bytes_);
-		slabs_.push_back(first ? Pages::of_heap(slab_left_ * sort_->chunk_bytes_) : Pages(slab_left_ * sort_->chunk_bytes_, true));
+		slab_left_--;
+		zeroed = slabs_.size() > 1;
+		chunk = slabs_.back().as<char>() + slab_left_ * sort_->chunk_bytes_;
 	}
-	slab_left_--;
-
-	char	   *chunk = slabs_.back().as<char>() + slab_left_ * sort_->chunk_bytes_;
-
+	else
+	{
+		chunk = free_.back();
+		free_.pop_back();
+	}
 	for (const ResultColumnLayout &column : sort_->layout_)
-		if (first)
+		if (!zeroed)
 			memset(chunk + column.nulls, 0, SORT_CHUNK_ROWS / 8);
 	return chunk;
 }
@@ -111,8 +140,10 @@ SortRows::append(const char *base, const ResultColumnLayout *layout, uint32_t n)
 	{
 		if (tail_ < 0)
 		{
+			char	   *chunk = new_chunk();
+
 			tail_ = static_cast<int>(chunks_.size());
-			chunks_.push_back(Chunk{new_chunk(), 0});
+			chunks_.push_back(Chunk{chunk, 0});
 		}
 
 		Chunk	   &to = chunks_[static_cast<size_t>(tail_)];

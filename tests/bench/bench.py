@@ -17,6 +17,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            virginian    tables 1 and 2, figures 4 to 6 of the paper on Virginian
            joins        joins, and the figures of the grid paper, in the parts that --parts names
            tpch         TPC-H's 22 queries, at --scale
+           device_memory  the same on a GPU whose memory is limited to 4 and to 1.5 GB: times, and where they ran
            tpcds        TPC-DS's 103 queries, at --scale, each within --peer-seconds
            ssb          the 13 queries of the Star Schema Benchmark, at --scale
            dbmbench     DBmbench's three queries, at --scale
@@ -60,7 +61,7 @@ import compare  # noqa: E402
 import plots  # noqa: E402
 from engines import DuckDB, NotRun, Postgres, SQLite, TooSlow, export_csv  # noqa: E402
 from pgcluster import Cluster  # noqa: E402
-from workloads import (changes, changing, clickbench, concurrency, cudadb, dbmbench, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, overload, papers,  # noqa: E402
+from workloads import (changes, changing, clickbench, concurrency, cudadb, dbmbench, device_memory, distinct, dml, figures, firsttouch, groupby, joins, like, loading, numerics, order, overload, papers,  # noqa: E402
                        relational, sessions, spill, ssb, tpcds, tpch)
 
 
@@ -531,7 +532,7 @@ FLOOR_SESSIONS = 5
 WORKLOADS = {"papers": Bench.papers, "groupby": Bench.groupby, "breakeven": Bench.breakeven, "small": Bench.small,
              "import": Bench.import_, "roundtrip": Bench.roundtrip, "firsttouch": firsttouch.run, "concurrency": concurrency.run, "overload": overload.run, "sessions": sessions.run,
              "sphyraena": figures.sphyraena, "virginian": figures.virginian, "joins": joins.run, "changes": changes.run,
-             "tpch": tpch.run, "tpcds": tpcds.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "clickbench": clickbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run, "spill": spill.run,
+             "tpch": tpch.run, "device_memory": device_memory.run, "tpcds": tpcds.run, "ssb": ssb.run, "dbmbench": dbmbench.run, "clickbench": clickbench.run, "like": like.run, "numerics": numerics.run, "distinct": distinct.run, "relational": relational.run, "order": order.run, "spill": spill.run,
              "dml": dml.run, "cudadb": cudadb.run, "loading": loading.run}
 
 

@@ -18,7 +18,8 @@
 #   joins        bench.py joins, each of JOIN_PARTS by itself within its own limit, PEER_SECONDS for a peer's query
 #   tpch ssb dbmbench     bench.py's workloads at SCALE (10), with build/venv's tpcgen-cli in PATH
 #   sessions     TPC-H at SCALE (10): what gpuvm.device = auto takes, idle and with 1 to 64 sessions for SECONDS_EACH (6)
-#   tpcds        the same for TPC-DS, each query within PEER_SECONDS (10); with duckdb-extension-tpcds of DuckDB's version for its python
+#   device_memory  TPC-H at SCALE (10) with gpuvm.device_memory unlimited, 4 GB and 1.5 GB: times, and what did not run on the GPU, and why
+#   tpcds        TPC-DS at SCALE (10), each query within PEER_SECONDS (10); with duckdb-extension-tpcds of DuckDB's version for its python
 #   regress      regression and isolation suites on the device
 #   diff         differential suite: PostgreSQL, CPU and CUDA virtual machine
 #   changed      the same over tables that change
@@ -304,6 +305,7 @@ for part in $parts; do
 		joins) joins ;;
 		tpch | ssb | dbmbench) ENGINES=${ENGINES:-parallel,duckdb,gpuvm} RUNS=${RUNS:-5} bench "$part" "$part" --scale "${SCALE:-10}" --peer-seconds "${PEER_SECONDS:-3}" ;;
 		sessions) ENGINES=gpuvm RUNS=${RUNS:-5} bench sessions sessions --scale "${SCALE:-10}" --seconds "${SECONDS_EACH:-6}" ;;
+		device_memory) ENGINES=gpuvm RUNS=${RUNS:-3} bench "$part" "$part" --scale "${SCALE:-10}" --peer-seconds "${PEER_SECONDS:-10}" ;;
 		tpcds) ENGINES=${ENGINES:-duckdb,gpuvm} RUNS=${RUNS:-3} bench "$part" "$part" --scale "${SCALE:-10}" --peer-seconds "${PEER_SECONDS:-10}" ;;
 		memcheck) TAIL=60 call memcheck memcheck ;;
 		regress) need_server; call regress regress ;;

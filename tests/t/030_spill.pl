@@ -1,4 +1,4 @@
-# Groups that find no memory in gpuvmd go into temporary files, which are PostgreSQL's: where they lie, how large they may be, and that they go.
+# Groups and rows to be sorted that find no memory in gpuvmd go into temporary files, which are PostgreSQL's: where they lie, how large they may be, and that they go.
 use strict;
 use warnings;
 use FindBin;
@@ -56,6 +56,35 @@ cmp_ok($node->safe_psql('postgres', q{SELECT value FROM gpuvm.stats WHERE counte
 $node->poll_query_until('postgres', q{SELECT temp_files > 5 AND temp_bytes > 100 << 20 FROM pg_stat_database WHERE datname = 'postgres'})
 	or fail('also in pg_stat_database');
 is_deeply([ files() ], [], 'no file stays');
+
+# Rows to be sorted, of which ties are told apart by the last key.
+my %sorts = (
+	'one key' => 'SELECT k, v FROM t ORDER BY k',
+	'nulls, descending' => 'SELECT n, d, v FROM t ORDER BY n DESC NULLS LAST, d NULLS FIRST, v',
+	'texts in order' => 'SELECT x, v, k FROM t ORDER BY x DESC, v',
+	'all but some' => 'SELECT r, k, v FROM t ORDER BY r, v OFFSET 1000 LIMIT 800000',
+	'many groups' => 'SELECT k, count(*) c, sum(v) s FROM t GROUP BY k ORDER BY s DESC, k',
+	'a sorted join' => 'SELECT a.k, a.v, b.n FROM t a JOIN t b ON a.v = b.r WHERE a.f < 500 ORDER BY a.k, b.v');
+
+for my $name (sort keys %sorts)
+{
+	my $query = "SELECT count(*), sum(hashtextextended(z::text, i)::numeric) FROM (SELECT z, row_number() OVER () AS i FROM ($sorts{$name}) z) q";
+
+	is($node->safe_psql('postgres', "SET gpuvm.require = cpu; $query"), $node->safe_psql('postgres', "SET gpuvm.enabled = off; $query"), "sorted: $name");
+
+	my ($memory, $spilled) = $node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) $sorts{$name}")
+		=~ /Engine Memory: (\d+) kB.*Spilled: (\d+) kB/s;
+
+	cmp_ok($spilled // 0, '>', 10 * 1024, "$name: it was spilled");
+	cmp_ok($memory // 99 * 1024, '<=', 32 * 1024, 'there was no more memory');
+}
+{
+	my (undef, undef, $err) = $node->psql('postgres',
+		"\\set VERBOSITY verbose\nSET gpuvm.require = cpu; SET temp_file_limit = '10MB'; $sorts{'one key'}");
+
+	like($err, qr/53400: temporary file size exceeds temp_file_limit \(10240kB\)/, 'temp_file_limit holds for sorts');
+}
+is_deeply([ files() ], [], 'no file of a sort stays');
 
 # However much there is, it is enough.
 for my $mb (36, 48, 56, 64, 80)

@@ -527,6 +527,83 @@ TEST_F(CudaJoinIndex, RefusedJobsKeepNothing)
 	EXPECT_EQ(status().memory_indexes.load() + status().memory_working.load(), 0u);
 }
 
+/* Inner rows that a condition leaves are counted before there is memory for them, if that may be much: for these alone. */
+TEST_F(CudaJoinIndex, CountedRows)
+{
+	const Table a = three_columns({40, 20}, 60, 1), b = three_columns({9000, 777}, 500, 3);
+	ParamValue	bound = {};
+
+	bound.value = 30;
+	open();
+	for (Way way : {Way::Seek, Way::Range, Way::Cross})
+		for (JoinKind kind : {JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti, JoinKind::Full})
+			for (int condition : {0, 1, 2, 3})
+			{
+				Shape		shape;
+
+				shape.way = way;
+				shape.kind = kind;
+				shape.condition = way == Way::Cross ? 0 : condition;
+				SCOPED_TRACE(std::to_string(static_cast<int>(way)) + " " + std::to_string(static_cast<int>(kind)) + " " + std::to_string(condition));
+
+				const SealedProgram program = make_program(shape);
+				const StoredTable outer = arena.store(a), inner = arena.store(b);
+				Ways		ways;
+
+				ways.transfer = Transfer::Stream;	/* no index */
+				cuda::join_sizes.count_bytes = UINT64_MAX;
+
+				const Ran	bounded = expect_join(program, {outer, inner}, ways, {bound});
+
+				EXPECT_EQ(last_logged.find("counted first"), std::string::npos);
+				cuda::join_sizes.count_bytes = 0;
+				cuda::join_sizes.count_share = UINT64_MAX;
+
+				const Ran	counted = expect_join(program, {outer, inner}, ways, {bound});
+
+				/* what has no condition needs no counting, or might have one */
+				EXPECT_EQ(last_logged.find("; 1 counted first") != std::string::npos, shape.condition != 0) << last_logged;
+				EXPECT_EQ(counted.figures.build_rows, bounded.figures.build_rows);
+				EXPECT_EQ(counted.figures.pairs, bounded.figures.pairs);
+				if (shape.condition == 1 || shape.condition == 2)
+					EXPECT_LT(counted.figures.build_bytes, bounded.figures.build_bytes / 2);
+				else
+					EXPECT_EQ(counted.figures.build_bytes, bounded.figures.build_bytes);
+			}
+}
+
+/* So a job finds room that it would not have for all rows; and a limit for inner sides counts those that are there. */
+TEST_F(CudaJoinIndex, CountedRowsFindRoom)
+{
+	const Table a = three_columns({50}, 60, 1), b = three_columns({60000}, 4000, 3);
+	Shape		shape;
+
+	shape.condition = 1;
+
+	const SealedProgram program = make_program(shape);
+
+	for (Transfer transfer : {Transfer::Auto, Transfer::Mapped, Transfer::Stream})
+	{
+		Ways		ways;
+
+		ways.transfer = transfer;
+		library.reset();
+		open(700 << 10);
+		cuda::join_sizes.least_batch = cuda::join_sizes.most_batch = TABLET_PAD_ROWS;
+		cuda::join_sizes.count_bytes = UINT64_MAX;
+		EXPECT_EQ(run(program.get(), {arena.store(a), arena.store(b)}, {}, ways).outcome, DeviceOutcome::Refused);
+		cuda::join_sizes.count_bytes = 0;
+		expect_join(program, {arena.store(a), arena.store(b)}, ways);
+		EXPECT_EQ(status().memory_working.load(), 0u);
+		library.reset();
+		open();
+		cuda::join_sizes.count_share = 1;	/* of the device's there is enough */
+		ways.build_limit = 100 << 10;
+		expect_join(program, {arena.store(a), arena.store(b)}, ways);
+	}
+	EXPECT_EQ(status().memory_working.load(), 0u);
+}
+
 /* What filters take of a side they take of its index. */
 TEST_F(CudaJoinIndex, Filters)
 {

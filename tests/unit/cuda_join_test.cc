@@ -116,6 +116,8 @@ protected:
 		cuda::join_grids = chance(rng, 75);
 		small_batches(1 + static_cast<uint32_t>(pick_int(rng, 3)));
 		cuda::join_sizes.filter_rows = chance(rng, 70) ? 0 : sizes.filter_rows;
+		cuda::join_sizes.count_bytes = seed % 2 != 0 ? 0 : sizes.count_bytes;
+		cuda::join_sizes.count_share = UINT64_MAX;
 
 		const std::vector<StoredTable> stored = store_all(tables, static_cast<uint32_t>(pick_int(rng, 4)));
 		const bool	slow = chance(rng, 50);
@@ -436,7 +438,14 @@ TEST_F(CudaJoin, ShortMemoryIsARefusal)
 	Ways		ways;
 
 	open(1 << 20);
-	EXPECT_EQ(run(pair_program(true, true).get(), {arena.store(outer), arena.store(inner)}, {}, ways).outcome, DeviceOutcome::Refused);
+
+	/* it says what was asked for and what there is, to the log, too */
+	const Ran	little = run(pair_program(true, true).get(), {arena.store(outer), arena.store(inner)}, {}, ways);
+
+	EXPECT_EQ(little.outcome, DeviceOutcome::Refused);
+	EXPECT_EQ(little.reason.rfind("the device has not enough memory for the job: ", 0), 0u) << little.reason;
+	EXPECT_NE(little.reason.find(" bytes, of 1048576; "), std::string::npos) << little.reason;
+	EXPECT_EQ(last_logged, "device 0: a job was refused: " + little.reason);
 	EXPECT_EQ(status().memory_working.load(), 0u);
 	library.reset();
 	open();

@@ -1,12 +1,8 @@
 /* vm_reference_cpu.cc: the CPU machine over a whole table, and rows of either as text. See vm_reference.h. */
 #include "vm_reference.h"
+#include "spill_to_memory.h"
 
-#include <sys/uio.h>
-
-#include <mutex>
 #include <thread>
-
-#include "vm/spill.h"
 
 namespace gpuvm {
 namespace reference {
@@ -134,45 +130,6 @@ public:
 
 private:
 	CpuGroupLimits before_;
-};
-
-/* Memory is short whenever it is asked, or so it says. */
-class SpillToMemory final : public Spill
-{
-public:
-	explicit SpillToMemory(uint32_t seed) : asked_(seed) {}
-
-	bool wanted(uint64_t) override { return (asked_.fetch_add(1) * 0x9e3779b9u >> 16) % 4 != 0; }
-	uint64_t take(uint64_t bytes) override
-	{
-		std::lock_guard<std::mutex> lock(mutex_);
-
-		bytes_.resize(bytes_.size() + bytes, '?');
-		return bytes_.size() - bytes;
-	}
-	void write(uint64_t at, iovec *pieces, size_t npieces) override
-	{
-		std::lock_guard<std::mutex> lock(mutex_);
-
-		for (size_t i = 0; i < npieces; at += pieces[i++].iov_len)
-			memcpy(bytes_.data() + at, pieces[i].iov_base, pieces[i].iov_len);
-	}
-	void read(uint64_t at, char *to, size_t bytes) override
-	{
-		std::lock_guard<std::mutex> lock(mutex_);
-
-		memcpy(to, bytes_.data() + at, bytes);
-		nread_ += bytes;
-	}
-
-	/* All that was spilled has been read, if all groups have been. */
-	uint64_t	nread() const { return nread_; }
-
-private:
-	std::atomic<uint32_t> asked_;
-	std::mutex	mutex_;
-	std::string bytes_;
-	uint64_t	nread_ = 0;
 };
 
 std::atomic<uint64_t> bytes_spilled{0};

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/bits.h"
+#include "spill_to_memory.h"
 #include "vm/code_map.h"
 #include "vm/cpu_sort.h"
 
@@ -402,7 +403,10 @@ public:
 		{
 			const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(capacity, sort_->nrows() - first));
 
-			sort_->gather(first, n, base, capacity);
+			if (sort_->merges())
+				sort_->take_merged(n, base, capacity);
+			else
+				sort_->gather(first, n, base, capacity);
 			for (uint32_t i = 0; i < n; i++)
 			{
 				int64_t		row;
@@ -560,6 +564,49 @@ TEST(CpuSort, ManyRows)
 		if (HasFatalFailure())
 			return;
 	}
+}
+
+/* Memory is short most of the time, so that there are many runs, and levels of them. */
+TEST(CpuSort, RunsAreMerged)
+{
+	int			merged = 0, levels = 0;
+
+	for (uint64_t seed = 0; seed < 60; seed++)
+	{
+		static const size_t sizes[] = {1, 64, 3000, 32768, 70000, 150000, 300000};
+		static const uint64_t limits[] = {10, 70000, 100000};
+		Rng			rng(seed);
+		std::vector<Type> types;
+
+		for (uint64_t n = 1 + rng() % 4; n > 0; n--)
+			types.push_back(ALL_TYPES[rng() % 7]);
+
+		const size_t nrows = sizes[rng() % (seed % 4 == 0 ? 7 : 5)];
+		std::vector<Values> columns = random_columns(types, nrows, rng);
+		const Ranks ranks = random_ranks(rng);
+		const std::vector<Order> order = random_order(columns, ranks, rng);
+		const uint64_t limit = rng() % 3 ? 0 : limits[rng() % 3];
+		const uint32_t nthreads = 1 + static_cast<uint32_t>(rng() % 3);
+		reference::SpillToMemory some(static_cast<uint32_t>(seed));
+		reference::ShortSpill always;
+		reference::SpillToMemory *const spill = seed % 2 == 0 ? &always : &some;
+
+		add_numbers(&columns, nrows);
+
+		Sorted		sorted(columns, order, limit, limit == 10 ? 0 : 1 << 20);
+
+		(*sorted).set_spill(spill);
+		sorted.collect(nthreads, 1 + static_cast<uint32_t>(rng() % (rng() % 2 ? 500 : SORT_CHUNK_ROWS)));
+		sorted.sort(nthreads);
+		ASSERT_EQ((*sorted).refusal(), nullptr);
+		merged += (*sorted).merges();
+		levels += (*sorted).merges() && sorted.phases_ > 1;
+		expect_sorted(columns, order, limit, sorted.rows(rng), "seed " + std::to_string(seed));
+		if (HasFatalFailure())
+			return;
+	}
+	EXPECT_GT(merged, 20);
+	EXPECT_GT(levels, 5);
 }
 
 /* From the last to the first, so that every row is among the first so far. */
