@@ -192,6 +192,12 @@ JobSort::emit_merged()
 			continue;
 		}
 		sort_.take_merged(rows_of(unit), request_.areas[buffer], request_.capacity);
+		/* texts are not compared any more once the job stops */
+		if (io_->stopping())
+		{
+			io_->unclaim(buffer);
+			break;
+		}
 		publish(unit++, buffer);
 	}
 }
