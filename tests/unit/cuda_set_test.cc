@@ -678,7 +678,7 @@ TEST_F(CudaSet, MemoryRunsOut)
 			{
 				EXPECT_EQ(set, nullptr);
 				EXPECT_EQ(status().memory_working.load(), 0u);
-				EXPECT_NE(ran.reason.find(device ? "B" : "are left for it"), std::string::npos) << ran.reason;
+				EXPECT_NE(ran.reason.find(device ? "bytes, of" : "are left for it"), std::string::npos) << ran.reason;
 				refused++;
 			}
 			else

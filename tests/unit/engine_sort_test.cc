@@ -392,7 +392,7 @@ TEST_F(SortTest, MemoryRunsOut)
 	for (bool grouped : {false, true})
 	{
 		knobs.groups = NROWS;
-		prepare(&backend, grouped, 2, 0);
+		prepare(&backend, grouped, 1, 0);	/* one buffer: rows are taken in their order */
 		backend.job->build_limit = 1 << 20;
 		/* a backend whose file has room */
 		{
