@@ -201,19 +201,16 @@ JoinProgram::task_rows(Level &level, BuildSide::Task &task)
 	rows_bytes_.fetch_add(bytes_of_task(side, task), std::memory_order_relaxed);
 }
 
-/* What is found as an index counts as if it had been built, so that no outcome depends on what ran before; but for what may have passes instead. */
+/* What is found as an index counts as if it had been built, so that no outcome depends on what ran before. */
 void
 JoinProgram::check_limit()
 {
-	uint64_t	bytes = 0, limited = 0;
+	uint64_t	bytes = 0;
 
 	for (const std::unique_ptr<Level> &level : levels_)
-	{
 		bytes += level->side.bytes();
-		limited += may_pass_ && !level->side.building ? 0 : level->side.bytes();
-	}
 	figures_.build_bytes = std::max(figures_.build_bytes, bytes);
-	if (limit_ > 0 && limited > limit_)
+	if (limit_ > 0 && bytes > limit_)
 		refusal_ = "an inner side of the join takes more memory than it may";
 }
 
