@@ -247,6 +247,8 @@ JoinProgram::rows_done()
 
 			side.building->table.set_rows({columns.begin(), columns.begin() + static_cast<long>(level->split->key_types.size())},
 										  side.built->runs, level->split->range != 0);
+			if (counted_)
+				side.building->table.set_compact();
 		}
 	}
 	check_limit();
