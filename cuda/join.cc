@@ -25,9 +25,9 @@ JoinJob::Source::Source(CudaDevice *device, PinnedArena *arena, const DeviceCurs
 }
 
 JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
-				 DeviceJobFigures *figures, uint32_t passes)
+				 DeviceJobFigures *figures)
 	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(plan->cursors()), indexes_(device->residency()),
-	  row_limit_(request.norder == 0 ? request.row_limit : 0), passes_(passes)
+	  row_limit_(request.norder == 0 ? request.row_limit : 0)
 {
 	sources_.push_back(std::make_unique<Source>(device, arena, cursors_[0], plan->split().first.program(), plan->first()));
 	may_filter_ = sources_[0]->work.rows >= join_sizes.filter_rows && !plan->filter_levels().empty();
@@ -35,11 +35,10 @@ JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest 
 		mask_all(&sources_[0]->work);
 	levels_.resize(plan->levels().size());
 	counters_.resize(levels_.size());
-	choose_split();
 	for (size_t i = 0; i < levels_.size(); i++)
 	{
 		levels_[i].plan = &plan->levels()[i];
-		if (i != split_ && device->keeps_indexes())
+		if (device->keeps_indexes())
 			levels_[i].key = index_key(*levels_[i].plan->split, *levels_[i].plan->build, cursors_[i + 1], request.transfer);
 		sources_.push_back(find_index(&levels_[i]) ? nullptr
 						   : std::make_unique<Source>(device, arena, cursors_[i + 1], levels_[i].plan->split->build.program(),
@@ -51,7 +50,6 @@ JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest 
 JoinJob::~JoinJob()
 {
 	drain();
-	drop_pass_table();
 	for (std::vector<std::unique_ptr<Source>> *sources : {&sources_, &counters_})
 		for (std::unique_ptr<Source> &source : *sources)
 			end_source(&source);
@@ -193,18 +191,11 @@ JoinJob::run_joined()
 	const char *reason;
 
 	steps_.enter(JoinStep::Plan);
-	for (size_t i = 0; i < levels_.size(); i++)
+	for (const Level &level : levels_)
 	{
-		const Level &level = levels_[i];
 		uint64_t	most = level.side_rows, alone = level.plan->split->kind == JoinKind::Full ? most : 0;
 
-		/* Of a pass to come it is not known whether its keys have one row each: groups count what they take. */
-		if (i == split_)
-		{
-			most = finds_one(level) ? 1 : most_pass_rows_;
-			alone = level.plan->split->kind == JoinKind::Full ? uint64_t{passes_} * most_pass_rows_ : 0;
-		}
-		else if (level.plan->split->sought)
+		if (level.plan->split->sought)
 			most = level.table.form == JoinForm::Empty ? 0 : finds_one(level) ? 1 : most;
 		/* Few different bounds, so that a plan is of use once more. */
 		for (uint64_t *n : {&most, &alone})
@@ -319,17 +310,6 @@ JoinJob::lay_out(Carver *to)
 		level.inner_columns = reinterpret_cast<DeviceChunk *>(to->take(sizeof(DeviceChunk) * MAX_UNIFORMS));
 		if (split.sought)
 			level.probe = to->take(probe_bytes(level.table, probe_mode(level), batch_));
-		if (split_ < levels_.size() && &level == &levels_[split_])
-		{
-			JoinTable	any = {};
-
-			/* those of passes to come */
-			any.form = JoinForm::Hashed;
-			level.probe = to->take(probe_bytes(any, probe_mode(level), batch_));
-			memory = to->take(row_set_bytes(*before, batch_));
-			if (memory != nullptr)
-				level.spare = row_set(*before, batch_, memory);
-		}
 		level.matched = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(batch_)));
 		level.scan = to->take(bit_scan_bytes(batch_));
 		if (level.plan->grid_condition && keeps_rows(level))
@@ -428,13 +408,17 @@ JoinJob::begin_again()
 	figures_->tablets_scanned = 0;
 }
 
-/* All of cursor 0. */
 void
-JoinJob::run_pass()
+JoinJob::run_outer()
 {
 	Source	   *source = sources_[0].get();
 	const uint32_t pads = batch_ / TABLET_PAD_ROWS;
 
+	steps_.enter(JoinStep::First);
+	start();
+	for (const Level &level : levels_)
+		if (level.partnered != nullptr)
+			check(cudaMemsetAsync(level.partnered, 0, bitmap_bytes(level.side_rows), lane_->stream), "marking rows");
 	while (source->next_pad < source->work.pads.size())
 	{
 		const RowStaging staging = row_staging(plan_->first(), pads, staging_);
@@ -470,44 +454,9 @@ JoinJob::run_pass()
 	}
 	if (held_ != 0)
 		run_held();
+	steps_.enter(JoinStep::Levels);
+	run_rest();
 }
-
-/*
- * Once, or pass by pass. What levels up to the split one have for inner rows that had no partner goes on in each of them: it passes the split level,
- * or is its own. Those behind it know at the end.
- */
-void
-JoinJob::run_outer()
-{
-	const uint64_t rows_in = figures_->rows_in;
-	const uint32_t tablets = figures_->tablets_scanned;
-
-	figures_->passes = passes_;
-	for (uint32_t pass = 0; pass < passes_; pass++)
-	{
-		if (pass != pass_)
-			build_pass(pass);
-		if (pass != 0)
-		{
-			(void) sync();
-			sources_[0]->feed->restart();
-			sources_[0]->next_pad = slices_end_ = 0;
-			figures_->rows_in = rows_in;
-			figures_->tablets_scanned = tablets;
-		}
-		steps_.enter(JoinStep::First);
-		start();
-		for (size_t i = 0; i < levels_.size(); i++)
-			if (levels_[i].partnered != nullptr && (pass == 0 || i <= split_))
-				check(cudaMemsetAsync(levels_[i].partnered, 0, bitmap_bytes(levels_[i].side_rows), lane_->stream), "marking rows");
-		run_pass();
-		steps_.enter(JoinStep::Levels);
-		run_rest(0, split_ < levels_.size() ? split_ + 1 : levels_.size());
-	}
-	if (split_ < levels_.size())
-		run_rest(split_ + 1, levels_.size());
-}
-
 
 /* Level 0 has what it is to take now. */
 void
@@ -563,9 +512,9 @@ JoinJob::has_rest() const
  * levels behind it before theirs is looked at.
  */
 void
-JoinJob::run_rest(size_t from, size_t end)
+JoinJob::run_rest()
 {
-	for (size_t i = from; i < end; i++)
+	for (size_t i = 0; i < levels_.size(); i++)
 	{
 		const Level &level = levels_[i];
 		BitScan		scan;

@@ -18,8 +18,6 @@
  * several slices then makes one batch. Where `first` is no more than intervals of columns, these are filters, too, and the rows that are left are
  * picked: listed, and their columns fetched (table_rows.h); it does not run. A picked row is known to have a partner in every level that it was held against.
  *
- * Where the inner sides find no room the job is made anew for several passes: each has a part of the keys of one level (key_parts.h), and reads cursor 0.
- *
  * So everything has its size from the start: `batch` rows or pairs. A nested loop is launched
  * over tiles of pairs, without lists of them.
  *
@@ -38,7 +36,6 @@
 #include "join_index.h"
 #include "join_plan.h"
 #include "join_steps.h"
-#include "key_parts.h"
 #include "pairs.h"
 #include "row_results.h"
 #include "table_rows.h"
@@ -84,13 +81,9 @@ private:
 class JoinJob final : public DeviceJob
 {
 public:
-	/* `passes`: 1, or a power of two up to KEY_PARTS. */
 	JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
-			DeviceJobFigures *figures, uint32_t passes = 1);
+			DeviceJobFigures *figures);
 	~JoinJob() override;
-
-	/* As many as it was made for, or 1: no level can be split. */
-	uint32_t	passes() const { return passes_; }
 
 	void		run() override;
 	std::string steps() override { return steps_.text(); }
@@ -121,7 +114,6 @@ private:
 		KeyFacts	facts = {};		/* of its keys */
 		DeviceChunk *inner_columns = nullptr;	/* device: of the stage that is a grid */
 		RowSet		in = {};		/* what comes in */
-		RowSet		spare = {};		/* of the split level: takes turns with it */
 		char	   *probe = nullptr;
 		uint32_t   *matched = nullptr;	/* bits of rows of `in` */
 		char	   *scan = nullptr;
@@ -172,13 +164,6 @@ private:
 	void		count_rows(const std::vector<size_t> &numbers);
 	void		build_rows(const std::vector<size_t> &numbers);
 	void		enqueue_rows(size_t number, uint32_t most, char *staging_memory);
-	void		choose_split();
-	void		count_split(uint32_t most, char *staging_memory);
-	void		build_pass(uint32_t pass);
-	void		keep_pass_table();
-	void		drop_pass_table();
-	PartRange	parts_of(uint32_t pass) const { return PartRange{pass * KEY_PARTS / passes_, (pass + 1) * KEY_PARTS / passes_}; }
-	uint32_t	admit(size_t number, uint32_t n);
 	void		append_source(Source *source, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome);
 	void		end_source(std::unique_ptr<Source> *source);
 	void		build_tables(const std::vector<size_t> &numbers);
@@ -202,10 +187,9 @@ private:
 	void		run_all(const GroupTable *groups, const std::function<void()> &behind) override;
 	void		begin_again() override;
 	void		run_outer();
-	void		run_pass();
 	void		run_held();
 	void		run_picked();
-	void		run_rest(size_t from, size_t end);
+	void		run_rest();
 	bool		has_rest() const;
 
 	/* rows of cursor 0 that have no partner: join_filter.cc */
@@ -293,14 +277,6 @@ private:
 	bool		empty_ = false;	/* no row can come out */
 	uint32_t	limited_pads_ = 16;	/* of pairs, for the next launch of a nested loop where there is a limit of rows */
 	uint64_t	counted_ = 0;	/* pairs that were not made, for only their number matters */
-
-	/* passes */
-	uint32_t	passes_;
-	uint32_t	pass_ = 0;		/* whose rows the split level has */
-	size_t		split_ = SIZE_MAX;	/* the level; none with one pass */
-	Working		pass_table_ = {};	/* its table's memory, which goes when the pass does */
-	std::vector<uint32_t> pass_rows_;	/* inner rows that it has in each */
-	uint32_t	most_pass_rows_ = 0;
 
 	/* filters */
 	bool		may_filter_ = false;	/* all of cursor 0's tablets have dead bits */

@@ -43,7 +43,6 @@ JoinJob::build()
 		}
 		build_rows(now);
 		build_tables(now);
-		keep_pass_table();
 		for (size_t i : now)
 			keep_index(i);
 		left = std::move(later);
@@ -52,16 +51,14 @@ JoinJob::build()
 	{
 		const JoinKind kind = level.plan->split->kind;
 
-		const uint32_t rows = split_ < levels_.size() && &level == &levels_[split_] ? most_pass_rows_ : level.side_rows;
-
-		if (kind == JoinKind::Full && rows > 0)
+		if (kind == JoinKind::Full && level.side_rows > 0)
 		{
 			/* Rows without a partner come out whatever is before. */
 			empty_ = false;
-			level.partnered = reinterpret_cast<uint32_t *>(allocate(bitmap_bytes(rows)));
-			level.partnered_scan = allocate(bit_scan_bytes(rows));
+			level.partnered = reinterpret_cast<uint32_t *>(allocate(bitmap_bytes(level.side_rows)));
+			level.partnered_scan = allocate(bit_scan_bytes(level.side_rows));
 		}
-		if (rows == 0 && (kind == JoinKind::Inner || kind == JoinKind::Semi))
+		if (level.side_rows == 0 && (kind == JoinKind::Inner || kind == JoinKind::Semi))
 			empty_ = true;
 	}
 }
@@ -178,7 +175,6 @@ JoinJob::append_source(Source *source, const RowSet &to, uint32_t most, char *st
 	const RowStaging staging = row_staging(program, most, carver.take(row_staging_bytes(program, most)));
 	char	   *temp = carver.take(append_temp_bytes(program, most));
 	DeviceJobFigures read = {};
-	const bool	splits = split_ < levels_.size() && source == sources_[split_ + 1].get();
 
 	start();
 	check(reset_rows(to, lane_->stream), "emptying a row set");
@@ -190,9 +186,6 @@ JoinJob::append_source(Source *source, const RowSet &to, uint32_t most, char *st
 		const uint32_t n = bring_source(source, most);
 
 		launch_source(source, n, staging, &read);
-		if (splits)
-			check(keep_parts(program, staging, n, static_cast<uint32_t>(levels_[split_].plan->split->key_types.size()), parts_of(pass_), lane_->stream),
-				  "choosing a pass's rows");
 		check(append_rows(program, staging, n, to, temp, outcome, lane_->stream), "collecting rows");
 		if (source->next_pad == npads)
 			break;
@@ -257,129 +250,6 @@ JoinJob::choose_counted()
 		if (const DeviceProgram *counts = plan_->count_program(i))
 			counters_[i] = std::make_unique<Source>(device_, arena_, cursors_[i + 1], plan_->levels()[i].count_source(), *counts);
 	}
-}
-
-/* ---- passes ---------------------------------------------------------------------- */
-
-/* The largest level that is sought by equal keys is split, if the job is to have passes. */
-void
-JoinJob::choose_split()
-{
-	uint64_t	most = 0;
-
-	for (size_t i = 0; passes_ > 1 && i < levels_.size(); i++)
-	{
-		const JoinLevel &level = *plan_->levels()[i].split;
-
-		if (!level.sought || level.range != 0 || level.key_types.size() > JOIN_MAX_KEYS || cursors_[i + 1].total_rows <= most)
-			continue;
-		most = cursors_[i + 1].total_rows;
-		split_ = i;
-	}
-	if (split_ == SIZE_MAX)
-		passes_ = 1;
-	pass_rows_.assign(passes_, 0);
-}
-
-/* How many rows the split level has in each pass. Its source begins anew. */
-void
-JoinJob::count_split(uint32_t most, char *staging_memory)
-{
-	Source	   *source = sources_[split_ + 1].get();
-	const DeviceProgram &program = source->program;
-	const uint32_t nkeys = static_cast<uint32_t>(levels_[split_].plan->split->key_types.size());
-	const RowStaging staging = row_staging(program, most, staging_memory);
-	uint32_t   *parts = reinterpret_cast<uint32_t *>(allocate(KEY_PARTS * sizeof(uint32_t)));
-	std::vector<uint32_t> counted(KEY_PARTS);
-	DeviceJobFigures read = {};
-
-	start();
-	check(cudaMemsetAsync(parts, 0, KEY_PARTS * sizeof(uint32_t), lane_->stream), "counting keys");
-	while (source->next_pad < source->work.pads.size())
-	{
-		source->feed->retire(source->next_pad);
-		start();
-
-		const uint32_t n = bring_source(source, most);
-
-		launch_source(source, n, staging, &read);
-		check(count_parts(program, staging, n, nkeys, parts, lane_->stream), "counting keys");
-		fetch_errors();
-		(void) sync();
-	}
-	start();
-	check(cudaMemcpyAsync(counted.data(), parts, KEY_PARTS * sizeof(uint32_t), cudaMemcpyDeviceToHost, lane_->stream), "counting keys");
-	(void) sync();
-	release(reinterpret_cast<char *>(parts));
-	source->feed->restart();
-	source->next_pad = 0;
-	for (uint32_t pass = 0; pass < passes_; pass++)
-	{
-		for (uint32_t part = parts_of(pass).first; part < parts_of(pass).end; part++)
-			pass_rows_[pass] += counted[part];
-		most_pass_rows_ = std::max(most_pass_rows_, pass_rows_[pass]);
-		figures_->build_rows += pass_rows_[pass];
-	}
-}
-
-/* Groups that begin again free all that was allocated since they began the first time: passes do, too. */
-void
-JoinJob::keep_pass_table()
-{
-	if (split_ >= levels_.size() || pass_table_.memory != nullptr)
-		return;
-	for (size_t i = 0; i < working_.size(); i++)
-		if (working_[i].memory != nullptr && working_[i].memory == levels_[split_].table_memory)
-		{
-			pass_table_ = working_[i];
-			working_.erase(working_.begin() + static_cast<long>(i));
-			return;
-		}
-}
-
-void
-JoinJob::drop_pass_table()
-{
-	if (pass_table_.memory != nullptr)
-		device_->residency()->free(pass_table_.memory, pass_table_.bytes, lane_->stream);
-	pass_table_ = Working{};
-	if (split_ < levels_.size())
-		levels_[split_].table_memory = nullptr;
-}
-
-/* The split level's rows and table of another pass, in place of those that it has. */
-void
-JoinJob::build_pass(uint32_t pass)
-{
-	Level	   &level = levels_[split_];
-	Source	   *source = sources_[split_ + 1].get();
-	Carver		size;
-
-	steps_.enter(JoinStep::Build);
-	(void) sync();
-	pass_ = pass;
-	drop_pass_table();
-	level.table = JoinTable{};
-	level.facts = KeyFacts{};
-	level.side_rows = 0;
-	if (pass_rows_[pass] == 0)
-		return;
-	source->feed->restart();
-	source->next_pad = 0;
-
-	const uint64_t build_bytes = figures_->build_bytes;
-	const uint32_t most = staged_pads(source->program, source->work.pads.size(), device_->residency()->available(), &size);
-	char	   *staging = allocate(size.taken());
-
-	level.most_rows = pass_rows_[pass];
-	enqueue_rows(split_, most, staging);
-	(void) sync();
-	release(staging);
-	level.side_rows = appended(outcomes_->sides[split_].rows);
-	level.facts = outcomes_->sides[split_].keys;
-	build_tables({split_});
-	keep_pass_table();
-	figures_->build_bytes = build_bytes;	/* as much as the first pass has */
 }
 
 /* Of a row set without columns only the state is in memory. */
@@ -450,25 +320,14 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 		if (rows > ROW_SET_MAX_ROWS)
 			throw Refusal{"an inner side of the join has too many rows for the device"};
 
+		const uint64_t bytes = row_set_bytes(source.program, rows);
 		Carver		size;
 
 		most[i] = staged_pads(source.program, source.work.pads.size(), available, &size);
 		staging_bytes = std::max(staging_bytes, size.taken());
-		if (i == split_)
-		{
-			char	   *staging = allocate(size.taken());
-
-			count_split(most[i], staging);
-			release(staging);
-			levels_[i].most_rows = pass_rows_[0];
-			most[i] = pass_rows_[0] != 0 ? most[i] : 0;
-		}
-
-		const uint64_t bytes = row_set_bytes(source.program, i == split_ ? most_pass_rows_ : rows);
-
 		count_build(bytes);
 		levels_[i].rows_memory = allocate(bytes);
-		levels_[i].side = row_set(source.program, i == split_ ? most_pass_rows_ : rows, levels_[i].rows_memory);
+		levels_[i].side = row_set(source.program, rows, levels_[i].rows_memory);
 	}
 	if (staging_bytes != 0)
 	{
@@ -486,10 +345,9 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 		{
 			levels_[i].side_rows = appended(outcomes_->sides[i].rows);
 			levels_[i].facts = levels_[i].plan->split->sought ? outcomes_->sides[i].keys : KeyFacts{};
-			figures_->build_rows += i == split_ ? 0 : levels_[i].side_rows;
+			figures_->build_rows += levels_[i].side_rows;
 		}
-		if (i != split_)
-			end_source(&sources_[i + 1]);
+		end_source(&sources_[i + 1]);
 	}
 }
 

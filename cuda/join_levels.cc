@@ -56,50 +56,12 @@ JoinJob::column_type(const Level &level, const StageColumnSource &column)
 void
 JoinJob::run_level(size_t number, uint32_t n)
 {
-	if (n != 0 && number == split_)
-		n = admit(number, n);
 	if (n == 0)
 		return;
 	if (levels_[number].plan->split->sought)
 		seek(number, n);
 	else
 		cross(number, n);
-}
-
-/*
- * Rows that this pass is to see. What comes out only with a partner finds none among other parts' keys, and need not be
- * looked at; of the rest each row is to come out once.
- */
-uint32_t
-JoinJob::admit(size_t number, uint32_t n)
-{
-	Level	   &level = levels_[number];
-	const JoinLevel &split = *level.plan->split;
-	GatherColumn list[PROGRAM_MAX_COLUMNS];
-	JoinKeys	keys = {};
-	BitScan		scan;
-
-	if (split.kind == JoinKind::Inner || split.kind == JoinKind::Semi)
-		return level.side_rows == 0 ? 0 : n;
-	keys.nkeys = static_cast<uint32_t>(split.probe.size());
-	for (size_t k = 0; k < split.probe.size(); k++)
-		keys.key[k] = level.in.column[split.probe[k]];
-	start();
-	check(mark_parts(keys, n, parts_of(pass_), level.matched, lane_->stream), "marking a pass");
-	check(scan_bits(level.matched, n, true, level.scan, &scan, &outcomes_->total, lane_->stream), "selecting rows");
-	check(emit_rows(scan, 0, n, outer_[0], lane_->stream), "selecting rows");
-	(void) sync();
-
-	const uint32_t left = outcomes_->total;
-
-	if (left == n || left == 0)
-		return left;
-	for (uint32_t c = 0; c < level.in.ncolumns; c++)
-		list[c] = GatherColumn{level.in.column[c], level.spare.column[c], GatherBy::Outer};
-	start();
-	check(gather_rows(list, level.in.ncolumns, outer_[0], nullptr, left, lane_->stream), "gathering columns");
-	std::swap(level.in, level.spare);
-	return left;
 }
 
 /* ---- keys -------------------------------------------------------------------------------- */

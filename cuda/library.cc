@@ -42,8 +42,6 @@ namespace {
 constexpr size_t REASON_BYTES = 128;
 constexpr size_t WHY_BYTES = 256;
 constexpr std::chrono::seconds REFUSALS_APART(1);	/* in the log */
-/* That a join makes for want of memory: the CPU is no slower with more. */
-constexpr uint32_t MOST_PASSES = 16;
 /* estimate() looks up at most so many tablets, and takes the others to be alike. */
 constexpr uint32_t ESTIMATE_TABLETS = 32;
 /* Of a filter of which nothing is known. */
@@ -448,49 +446,28 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 		place.device = device;
 		figures->queue_ns += static_cast<uint64_t>(now_ns() - since);
 	}
-	/* One for which memory is short before any row has left begins again in twice as many passes. */
-	for (uint32_t passes = std::clamp(request.force_passes, 1u, KEY_PARTS);; passes *= 2)
+	if (join != nullptr)
+		job = std::make_unique<JoinJob>(device, arena_.get(), request, join, io, figures);
+	else
 	{
-		const DeviceJobFigures before = *figures;
+		list_work(request, &work);
+		job = std::make_unique<ScanJob>(device, arena_.get(), request, *program, work, io, figures);
+	}
+	job->keep_results(sink);
+	job->set_row_join(place.device != nullptr);
+	try
+	{
+		job->run();
 
-		if (join != nullptr)
-		{
-			auto		joins = std::make_unique<JoinJob>(device, arena_.get(), request, join, io, figures, passes);
+		const std::string steps = job->steps();
 
-			if (joins->passes() < passes)
-				passes = KEY_PARTS;	/* no more are to be had */
-			job = std::move(joins);
-		}
-		else
-		{
-			list_work(request, &work);
-			job = std::make_unique<ScanJob>(device, arena_.get(), request, *program, work, io, figures);
-		}
-		job->keep_results(sink);
-		job->set_row_join(place.device != nullptr);
-		try
-		{
-			job->run();
-
-			const std::string steps = job->steps();
-
-			if (!steps.empty())
-				options_.log(steps.c_str());
-			return;
-		}
-		catch (const Refusal &r)
-		{
-			*published = job->published();
-			if (join == nullptr || !r.memory || *published || (sink != nullptr && sink->rows() != 0) || passes >= MOST_PASSES || io->stopped())
-				throw;
-		}
-		catch (...)
-		{
-			*published = job->published();
-			throw;
-		}
-		job.reset();
-		*figures = before;
+		if (!steps.empty())
+			options_.log(steps.c_str());
+	}
+	catch (...)
+	{
+		*published = job->published();
+		throw;
 	}
 }
 

@@ -572,7 +572,7 @@ TEST_F(CudaJoinIndex, CountedRows)
 			}
 }
 
-/* So a job finds room, in one pass, that it would not have for all rows; and a limit for inner sides counts those that are there. */
+/* So a job finds room that it would not have for all rows; and a limit for inner sides counts those that are there. */
 TEST_F(CudaJoinIndex, CountedRowsFindRoom)
 {
 	const Table a = three_columns({50}, 60, 1), b = three_columns({60000}, 4000, 3);
@@ -591,13 +591,9 @@ TEST_F(CudaJoinIndex, CountedRowsFindRoom)
 		open(700 << 10);
 		cuda::join_sizes.least_batch = cuda::join_sizes.most_batch = TABLET_PAD_ROWS;
 		cuda::join_sizes.count_bytes = UINT64_MAX;
-
-		/* columns that are copied may leave too little even for passes */
-		const Ran	bounded = run(program.get(), {arena.store(a), arena.store(b)}, {}, ways);
-
-		EXPECT_TRUE(bounded.outcome == DeviceOutcome::Refused || bounded.figures.passes > 1) << bounded.reason;
+		EXPECT_EQ(run(program.get(), {arena.store(a), arena.store(b)}, {}, ways).outcome, DeviceOutcome::Refused);
 		cuda::join_sizes.count_bytes = 0;
-		EXPECT_EQ(expect_join(program, {arena.store(a), arena.store(b)}, ways).figures.passes, 1u);
+		expect_join(program, {arena.store(a), arena.store(b)}, ways);
 		EXPECT_EQ(status().memory_working.load(), 0u);
 		library.reset();
 		open();
@@ -605,52 +601,6 @@ TEST_F(CudaJoinIndex, CountedRowsFindRoom)
 		ways.build_limit = 100 << 10;
 		expect_join(program, {arena.store(a), arena.store(b)}, ways);
 	}
-	EXPECT_EQ(status().memory_working.load(), 0u);
-}
-
-/* Joins in passes are what they are in one, with keys that are null, too heavy, or nowhere. */
-TEST_F(CudaJoinIndex, Passes)
-{
-	const Table a = three_columns({400, 250}, 60, 1), b = three_columns({300, 77}, 50, 3), same = three_columns({200}, 1, 4);
-
-	open();
-	for (const Table *inner : {&b, &same})
-		for (Way way : {Way::Seek, Way::Range})
-			for (JoinKind kind : {JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti, JoinKind::Full})
-				for (uint32_t passes : {1, 2, 16, 256})
-				{
-					Shape		shape;
-					Ways		ways;
-
-					shape.way = way;
-					shape.kind = kind;
-					ways.passes = passes;
-					SCOPED_TRACE(std::to_string(static_cast<int>(kind)) + " " + std::to_string(passes));
-
-					const Ran	ran = expect_join(make_program(shape), {arena.store(a), arena.store(*inner)}, ways);
-
-					EXPECT_EQ(ran.figures.passes, way == Way::Seek ? passes : 1u);
-					EXPECT_EQ(ran.figures.build_rows, inner->nrows());
-					EXPECT_EQ(ran.figures.rows_in, a.nrows());
-					EXPECT_EQ(ran.figures.indexes_made, way == Way::Seek && passes > 1 ? 0u : INNER);
-					EXPECT_EQ(status().memory_working.load(), 0u);
-				}
-}
-
-/* A join for which memory is short makes as many as it needs. */
-TEST_F(CudaJoinIndex, PassesForWantOfMemory)
-{
-	const Table a = three_columns({50}, 60, 1), b = three_columns({60000}, 40000, 3);
-	Ways		ways;
-
-	open(1 << 20);
-	cuda::join_sizes.least_batch = cuda::join_sizes.most_batch = TABLET_PAD_ROWS;
-	ways.transfer = Transfer::Mapped;
-
-	const Ran	ran = expect_join(make_program(Shape()), {arena.store(a), arena.store(b)}, ways);
-
-	EXPECT_GT(ran.figures.passes, 1u);
-	EXPECT_LE(ran.figures.passes, 16u);
 	EXPECT_EQ(status().memory_working.load(), 0u);
 }
 

@@ -53,9 +53,6 @@ protected:
 	cuda::JoinSizes sizes;
 };
 
-/* GPUVM_TEST_PASSES: of all programs. */
-const uint32_t passes_setting = static_cast<uint32_t>(setting("GPUVM_TEST_PASSES", 0));
-
 struct Tally
 {
 	uint64_t	programs = 0, refused = 0, clean = 0, with_rows = 0, kept = 0, ordered = 0, dropped = 0;
@@ -137,7 +134,6 @@ protected:
 			ways.row_limit = chance(rng, 70) ? 1 + rng() % 300 : 0;
 		}
 		ways.tell = [&](FakeIo *io) { io->slow = slow; };
-		ways.passes = passes_setting != 0 ? passes_setting : seed % 3 == 0 ? 1u << seed % 5 : 0;
 		gpuvm_emulated::set_seed(seed);
 
 		Ran			ran = run(program, stored, generator.params, ways);

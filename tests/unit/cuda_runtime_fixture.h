@@ -246,7 +246,6 @@ struct Ways
 	uint32_t	capacity = 0;	/* of buffers of groups */
 	uint64_t	build_limit = 0;	/* joins */
 	uint64_t	expected_pairs = 0;
-	uint32_t	passes = 0;
 	const std::vector<CodeMap> *maps = nullptr;
 	const PatternSet *patterns = nullptr;
 	const TextOrder *text_orders = nullptr;
@@ -352,7 +351,6 @@ protected:
 		request.nothers = static_cast<uint32_t>(others.size());
 		request.build_limit = ways.build_limit;
 		request.expected_pairs = ways.expected_pairs;
-		request.force_passes = ways.passes;
 		request.unit_rows = ways.unit_pads * TABLET_PAD_ROWS;
 		request.capacity = ways.capacity != 0 ? ways.capacity : request.unit_rows;
 		request.nbuffers = ways.nbuffers;
