@@ -52,9 +52,9 @@ saturating_product(uint64_t a, uint64_t b)
 
 JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
 						 uint64_t build_limit, const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes,
-						 TextKeys *text_keys, bool may_pass)
+						 TextKeys *text_keys, bool may_pass, uint32_t shortages)
 	: program_(program), params_(params), nparams_(nparams), maps_(maps), text_keys_(text_keys), cursors_(cursors), indexes_(indexes), limit_(build_limit),
-	  may_pass_(may_pass)
+	  may_pass_(may_pass), shortages_(shortages)
 {
 	figures_.passes = 1;
 	split_join(program, &split_);
@@ -99,9 +99,9 @@ JoinProgram::result_ranges(const CpuProgram &of) const
 
 /* What the task's rows take, by pages. */
 uint64_t
-JoinProgram::bytes_of_task(const BuildSide &side, const BuildSide::Task &task)
+JoinProgram::bytes_of_task(const BuildSide &side, const BuildSide::Task &task) const
 {
-	const uint64_t rows = std::min<uint64_t>(align_up(task.n, PAGE_ROWS), task.last - task.first);
+	const uint64_t rows = counted_ ? task.n : std::min<uint64_t>(align_up(task.n, PAGE_ROWS), task.last - task.first);
 
 	return rows * side.bytes_a_row;
 }
@@ -272,12 +272,9 @@ JoinProgram::begin_phase()
 		}
 		if (refusal_)
 			return 0;
-		if (!bounds_fit())
+		if (counts_first())
 		{
-			for (const std::unique_ptr<Level> &level : levels_)
-				if (has_bins(*level))
-					level->side.bins.assign(level->side.tasks.size() * JOIN_BINS, 0);
-			phase_ = Phase::Count;
+			begin_counting();
 			if (!row_tasks_.empty())
 				return static_cast<uint32_t>(row_tasks_.size());
 		}
@@ -302,6 +299,8 @@ JoinProgram::begin_phase()
 		phase_ = Phase::Tables;
 		if (!rows_done())
 		{
+			if (build_errors_ == 0 && count_instead())
+				return static_cast<uint32_t>(row_tasks_.size());
 			phase_ = Phase::Done;
 			return 0;
 		}
@@ -317,7 +316,7 @@ JoinProgram::begin_phase()
 
 		check_limit();
 		if (refusal_)
-			return 0;
+			return count_instead() ? static_cast<uint32_t>(row_tasks_.size()) : 0;
 		if (n > 0)
 			return n;
 	}

@@ -75,9 +75,9 @@ is_deeply([ files() ], [], 'no file stays');
 my %joins = (
 	'groups' => 'SELECT a.f, count(*) c, sum(b.k) s, max(b.n) n FROM t a JOIN t b ON a.k = b.k GROUP BY a.f',
 	'two keys' => 'SELECT a.f, count(*) c, max(b.d) s FROM t a JOIN t b ON a.k = b.k AND a.r = b.r GROUP BY a.f',
-	'what is left' => 'SELECT a.f, count(*) c, count(b.v) b, sum(b.k) s FROM t a LEFT JOIN (SELECT * FROM t WHERE v % 2 = 0) b ON a.k = b.k GROUP BY a.f',
-	'of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.k) m FROM t a FULL JOIN t b ON a.v = b.r',
-	'what is not there' => 'SELECT f, count(*) c FROM t a WHERE NOT EXISTS (SELECT FROM t b WHERE b.k = a.k AND b.r < 900000 AND b.n > 1) GROUP BY f',
+	'what is left' => 'SELECT a.f, count(*) c, count(b.v) b, sum(b.k) s FROM t a LEFT JOIN (SELECT * FROM t WHERE v % 20 > 0) b ON a.k = b.k GROUP BY a.f',
+	'of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.r) m FROM t a FULL JOIN (SELECT * FROM t WHERE f > 9) b ON a.k = b.k',
+	'what is not there' => 'SELECT f, count(*) c FROM t a WHERE NOT EXISTS (SELECT FROM t b WHERE b.k = a.k AND b.n > 1 AND b.d + b.r > a.f) GROUP BY f',
 	'keys far apart' => 'SELECT a.f, count(*) c, sum(b.k) s FROM t a JOIN t b ON a.r * 12 = b.v * 12 GROUP BY a.f',
 	'nulls' => 'SELECT a.f, count(*) c, count(b.v) b FROM t a LEFT JOIN t b ON a.n = b.d GROUP BY a.f',
 	'and another' => 'SELECT a.f, count(*) c, sum(b.k) s, sum(e.r) r FROM t a JOIN t b ON a.k = b.k LEFT JOIN (SELECT * FROM t WHERE v < 100000) e ON e.v = b.r GROUP BY a.f',
