@@ -375,7 +375,7 @@ run_many(bool grouped, bool masks, bool passes = false, bool limited = false)
 	EXPECT_GT(tally.with_rows, tally.programs / 8);
 	if (limited)
 	{
-		EXPECT_GT(tally.parted, tally.programs / 40);
+		EXPECT_GT(tally.parted, tally.programs / 100);
 	}
 	else if (passes)
 	{
