@@ -11,13 +11,15 @@
  *   for each further cursor, a level:
  *   build      a row program over the cursor: its own pipeline and then, as
  *              Result, the keys and the level's payload. For Cross: what reads
- *              nothing but the cursor, as far as it stands directly behind Cross (not
- *              of Full)
+ *              nothing but the cursor; conditions only as far as they stand directly
+ *              behind Cross (not of Full)
  *   condition  not inner: what stands before Match, over a vector of pairs; the
  *              lanes that live at its end have matched. Absent if nothing does
  *   tail       what stands behind Match (inner: behind Seek or Cross), over a
  *              vector of pairs: a row program whose Result is the next level's
  *              `carried`, or the program's own end
+ *
+ * What reads nothing but the outer side of a Cross stands in the program before it.
  *
  * The columns of condition and tail are items: carried ones, and payload.
  * Constants are repeated wherever they are used.
