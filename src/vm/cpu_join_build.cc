@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "vm/cpu_join_job.h"
+#include "vm/join_filter.h"
 
 namespace gpuvm::cpu_join {
 
@@ -57,7 +58,7 @@ JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint3
 	  may_pass_(may_pass), shortages_(shortages)
 {
 	figures_.passes = 1;
-	split_join(program, &split_);
+	split();
 	refusal_ = split_.failure;
 	if (refusal_)
 		return;
@@ -79,6 +80,33 @@ JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint3
 	}
 	result_types_.resize(program->nresults);
 	program_result_types(program, result_types_.data());
+}
+
+/* May the program of a side set an error, for all that is known of its columns? */
+bool
+JoinProgram::side_may_raise(const JoinStage &stage, const JoinCursor &cursor) const
+{
+	std::vector<ValueRange> columns;
+
+	for (uint32_t c = 0; c < cursor.ncols; c++)
+		columns.push_back(column_range(cursor.columns[c]));
+	return gpuvm::may_raise(stage.program(), params_, columns.data(), maps_);
+}
+
+/* What reads one side alone is moved out of loops that there will be, where that may raise no error which no row would have met. */
+void
+JoinProgram::split()
+{
+	bool		moves = cursors_[0].total_rows >= FEW_LANES;
+
+	split_join(program_, &split_, moves);
+	if (!moves)
+		return;
+	moves = split_.failure == nullptr && !(split_.first.moved && side_may_raise(split_.first, cursors_[0]));
+	for (size_t i = 0; moves && i < split_.levels.size(); i++)
+		moves = !(split_.levels[i].build.moved && side_may_raise(split_.levels[i].build, cursors_[i + 1]));
+	if (!moves)
+		split_join(program_, &split_, false);
 }
 
 std::vector<ValueRange>

@@ -228,6 +228,8 @@ private:
 	CpuState   *end_state(const CpuState *state) const { return static_cast<const JoinState *>(state)->levels.back()->tail.get(); }
 	bool		grouped() const { return program_->grouped; }
 
+	void		split();
+	bool		side_may_raise(const JoinStage &stage, const JoinCursor &cursor) const;
 	void		find_index(size_t level);
 	void		keep_indexes();
 	void		list_tasks(size_t level);

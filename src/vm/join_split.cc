@@ -86,8 +86,7 @@ public:
 
 	/* Where an operation of the main pipeline is run: 2 * level, one more in a condition of its own. */
 	int			place[PROGRAM_MAX_OPS];
-	int			definition[PROGRAM_MAX_REGS];	/* address of what writes the register, last */
-	int			writes[PROGRAM_MAX_REGS];	/* how many do */
+	int			definition[PROGRAM_MAX_REGS];	/* address of what writes the register */
 	const Program *program;
 	JoinSplit  *split;
 	const bool	moves;			/* what reads one side of a nested loop alone is computed before it */
@@ -444,13 +443,9 @@ Splitter::find_places()
 	bool		condition = false;
 
 	std::fill(place, place + PROGRAM_MAX_OPS, NOWHERE);
-	std::fill(writes, writes + PROGRAM_MAX_REGS, 0);
 	for (int i = 0; i < program->converge; i++)
 		if (const int *r = written(op_at(i)))
-		{
 			definition[*r] = i;
-			writes[*r]++;
-		}
 	split->levels.resize(program->ncursors - 1);
 	for (int i = program->parallel + 1; i < program->converge; i++)
 	{
@@ -502,14 +497,13 @@ Splitter::find_places()
 				place[j] = BUILD - op_at(i).p2;
 }
 
-/* May it be computed where it would not have been, since lanes were gone by then? Conditions keep lanes from zeros and domains; any other error is rare. */
 bool
 may_move(const Op &op)
 {
 	const OpForm form = form_of(op);
 
 	return !is_constant(op) && !reads_row(op) && !jumps(op) && written(op) != nullptr && form != OpForm::COPY && form != OpForm::TEXTKEY &&
-		form != OpForm::TEXTCOMPARE && (opcode_info[static_cast<int>(op.opcode)].errors & (ERR_DIVISION_BY_ZERO | ERR_FLOAT_DOMAIN)) == 0;
+		form != OpForm::TEXTCOMPARE;
 }
 
 /* Where an operation in the loop of a level may run instead, for what it reads; or NOWHERE. */
@@ -558,14 +552,22 @@ Splitter::move_before(int level, int from, int match, int to)
 
 		if (jumps(op))
 			together = std::max(together, op.p3);
-		if (i < together || place[i] < 2 * level || !may_move(op) || writes[*written(op)] > 1)
+		if (i < together || place[i] < 2 * level || !may_move(op))
 			continue;
 
 		const int	before = place_before(op, level);
 
 		/* a row that goes on alone behind Match has nulls for the other side's columns, but not for what is made of them */
 		if (before != NOWHERE && (i < match || kind == JoinKind::Inner || (before >= 0 && kind != JoinKind::Full)))
+		{
+			JoinStage  &to = before < NOWHERE ? split->levels[level - 1].build : before == 0 ? split->first : split->levels[before / 2 - 1].tail;
+
+			/* of pairs, what may raise is not known yet */
+			if (before > 0 && opcode_info[static_cast<int>(op.opcode)].errors != 0)
+				continue;
+			to.moved = true;
 			place[i] = before;
+		}
 	}
 }
 
@@ -750,14 +752,10 @@ Splitter::run()
 }  // namespace
 
 void
-split_join(const Program *program, JoinSplit *split)
+split_join(const Program *program, JoinSplit *split, bool moves)
 {
-	std::make_unique<Splitter>(program, split, true)->run();
-	if (split->failure == nullptr)
-		return;
-	/* the other way it may be within the limits */
 	*split = JoinSplit();
-	std::make_unique<Splitter>(program, split, false)->run();
+	std::make_unique<Splitter>(program, split, moves)->run();
 }
 
 }  // namespace gpuvm

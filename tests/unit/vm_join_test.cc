@@ -312,7 +312,7 @@ run_one(uint64_t seed, bool grouped, bool masks, uint64_t room, bool limited, Ta
 		before = figures;
 
 		/* small tables take more than a row is counted for */
-		const uint64_t limit = limited && round == 1 ? before.build_bytes * (20 + rng() % 70) / 100 + 512 * static_cast<uint64_t>(ncursors - 1) : 0;
+		const uint64_t limit = limited && round == 1 ? before.build_bytes * (20 + rng() % 70) / 100 + 1024 * static_cast<uint64_t>(ncursors - 1) : 0;
 		const Outcome got = grouped ? run_join_groups(program, tables, generator.params, maps, rng, &indexes, &figures, limit)
 			: run_join_rows(program, tables, generator.params, maps, rng, &indexes, &figures);
 
@@ -375,7 +375,7 @@ run_many(bool grouped, bool masks, bool passes = false, bool limited = false)
 	EXPECT_GT(tally.with_rows, tally.programs / 8);
 	if (limited)
 	{
-		EXPECT_GT(tally.parted, tally.programs / 100);
+		EXPECT_GT(tally.parted, tally.programs / 200);
 	}
 	else if (passes)
 	{
