@@ -129,7 +129,11 @@ JoinBuild::build()
 	job_->build_bytes = join_->figures().build_bytes;
 	if (join_->refusal() != nullptr)
 	{
-		io_->fail(join_->refusal());
+		/* a pass took more than was expected: there are to be more of them */
+		if (join_->figures().passes > 1)
+			io_->fail_memory();
+		else
+			io_->fail(join_->refusal());
 		return false;
 	}
 	if (join_->build_errors() != 0)

@@ -309,7 +309,9 @@ JoinProgram::begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t fi
 	s.last = std::min(last, tablet->nrows);
 	s.masked = masked;
 	s.nmasked = nmasked;
-	if (!first_->bind(*s.first, tablet))
+	if (is_other_pass(tablet))
+		s.row = s.last;
+	else if (!first_->bind(*s.first, tablet))
 	{
 		s.first->errors |= ERR_INT_OVERFLOW;
 		s.row = s.last;

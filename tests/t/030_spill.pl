@@ -79,6 +79,15 @@ my %joins = (
 	'what is left' => 'SELECT a.f, count(*) c, count(b.v) b, sum(b.k) s FROM t a LEFT JOIN (SELECT * FROM t WHERE v % 20 > 0) b ON a.k = b.k GROUP BY a.f',
 	'of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.r) m FROM t a FULL JOIN (SELECT * FROM t WHERE f > 9) b ON a.k = b.k',
 	'what is not there' => 'SELECT f, count(*) c FROM t a WHERE NOT EXISTS (SELECT FROM t b WHERE b.k = a.k AND b.n > 1 AND b.d + b.r > a.f) GROUP BY f',
+	'close keys, in order' => 'SELECT a.f, count(*) c, sum(b.k) s, max(b.d) d, max(b.n) n, min(b.r) r FROM t a JOIN t b ON a.v = b.v GROUP BY a.f',
+	'close keys, what is left' => 'SELECT a.f, count(*) c, count(b.k) b, max(b.d) d, max(b.n) n, min(b.r) r FROM (SELECT f, CASE WHEN v % 13 > 0 THEN v * 2 - 5000 END AS w FROM t) a
+		LEFT JOIN (SELECT * FROM t WHERE v % 20 > 0) b ON a.w = b.v GROUP BY a.f',
+	'close keys, of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.r) m, sum(b.k) k, max(b.d) d, max(b.n) n FROM (SELECT * FROM t WHERE v > 9000) a
+		FULL JOIN (SELECT r, v, k, n, d, nullif(r, v % 9000) AS w FROM t) b ON a.v = b.w',
+	'close keys, behind a full join' => 'SELECT count(*) c, count(e.v) e, sum(a.v) a, sum(b.k) s, max(b.d) d, max(b.n) n, min(b.r) r FROM t a
+		FULL JOIN (SELECT * FROM t WHERE f > 990) e ON a.r = e.r LEFT JOIN t b ON b.v = a.v',
+	'a few values' => 'SELECT a.f, count(*) c, sum(b.k) s, max(b.d) d, max(b.n) n FROM (SELECT * FROM t WHERE v < 40000) a
+		LEFT JOIN (SELECT CASE WHEN v < 100 THEN v * 20000000000 - 1000000000000 ELSE r % 300000 END AS w, k, d, n FROM t) b ON a.v = b.w GROUP BY a.f',
 	'keys far apart' => 'SELECT a.f, count(*) c, sum(b.k) s FROM t a JOIN t b ON a.r * 12 = b.v * 12 GROUP BY a.f',
 	'nulls' => 'SELECT a.f, count(*) c, count(b.v) b FROM t a LEFT JOIN t b ON a.n = b.d GROUP BY a.f',
 	'and another' => 'SELECT a.f, count(*) c, sum(b.k) s, sum(e.r) r FROM t a JOIN t b ON a.k = b.k
