@@ -49,7 +49,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 21 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 22 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 constexpr uint32_t MAX_ENGINE_THREADS = 1024;
@@ -316,8 +316,9 @@ struct ResultBuffer
  * over before stands; if the backend gave away nothing of it, it may still run
  * the whole query by other means. A full join has one unit more, numbered behind all
  * others and run after them: rows of inner cursors that nothing matched. Units of such
- * a join cannot be skipped. build_limit bounds what the other cursors' rows
- * and hash tables take in gpuvmd; a job that needs more fails before it hands over
+ * a join cannot be skipped. So can none of a join in passes (Job.passes): its rows are all of that last unit, held back
+ * until all are made, and in no order; a job that resumes is not made in passes. build_limit bounds what the other cursors' rows
+ * and hash tables take in gpuvmd; a job that needs more, also in passes, fails before it hands over
  * a row. An inner side that is all rows of tablets with serials, none masked, may be kept as an index
  * for later jobs; what it takes counts as if the job had built it.
  *
@@ -558,7 +559,7 @@ struct Job
 	uint64_t	program_hash;	/* that a crash counts against: the program's, a window job's that of what made the set; 0: nobody's */
 	uint64_t	submission;		/* differs for every job of the session: its end is known by it */
 	uint32_t	share;			/* the role's weight (gpuvm.share), 1 to MAX_SHARE; anything else counts as DEFAULT_SHARE */
-	uint32_t	reserved2;
+	uint32_t	resumes;		/* joins that end in rows: some were handed out by a job before, and come in the same order for nothing */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */

@@ -380,9 +380,19 @@ JobRun::split(uint32_t step)
 			rows_to_run_ += rows;
 		}
 	}
-	nunits_ = static_cast<uint32_t>(unit);
 	job_->rows_done.store(0, std::memory_order_relaxed);
 	job_->rows_to_do.store(rows_to_run_, std::memory_order_relaxed);
+}
+
+/* The unit of a join behind all of cursor 0's rows, as the backend numbers them. */
+uint32_t
+JobRun::last_unit() const
+{
+	uint32_t	n = 0;
+
+	for (const DeviceTabletRef &tablet : work_.tablets)
+		n += (tablet.tablet->nrows + request_.unit_rows - 1) / request_.unit_rows;
+	return n;
 }
 
 /* A nested loop's ranges are short: they are what can be shared. */
@@ -525,7 +535,7 @@ JobRun::run_rest()
 			io_->unclaim(buffer);
 			break;
 		}
-		io_->publish_part(buffer, nunits_, number++, part.done, part.rows, 0);
+		io_->publish_part(buffer, last_unit(), number++, part.done, part.rows, 0);
 		if (part.done)
 			break;
 	}
@@ -670,9 +680,12 @@ JobRun::run()
 		}
 	};
 
-	if (!request_.order.empty() && request_.stage == nullptr)
+	/* rows of passes are not to leave before all are made: so they can be made by other means until then */
+	const bool	holds = request_.order.empty() && set_ == nullptr && !request_.program->grouped && job_->passes > 1;
+
+	if ((!request_.order.empty() && request_.stage == nullptr) || holds)
 	{
-		sort_ = std::make_unique<JobSort>(request_, io_, pool_, set_);
+		sort_ = std::make_unique<JobSort>(request_, io_, pool_, set_, holds ? last_unit() : JobSort::NO_UNIT);
 		sort_->set_spill(&spill_);
 	}
 	split(request_.program->grouped || (collects() && join_) ? group_step() : sort_ ? JobSort::AREA_ROWS

@@ -92,12 +92,38 @@ my %joins = (
 	'nulls' => 'SELECT a.f, count(*) c, count(b.v) b FROM t a LEFT JOIN t b ON a.n = b.d GROUP BY a.f',
 	'and another' => 'SELECT a.f, count(*) c, sum(b.k) s, sum(e.r) r FROM t a JOIN t b ON a.k = b.k
 		LEFT JOIN (SELECT * FROM t WHERE v < 100000) e ON e.v = b.r GROUP BY a.f',
+	'rows' => 'SELECT a.k, a.f, b.v, b.n, b.d, b.x FROM t a JOIN t b ON a.k = b.k',
+	'rows of close keys' => 'SELECT a.f, b.k, b.n, b.d, b.r, b.x FROM t a JOIN t b ON a.v = b.v',
+	'rows without another' => 'SELECT a.v, b.x, b.k FROM t a LEFT JOIN (SELECT * FROM t WHERE v % 20 > 0) b ON a.k = b.k',
+	'rows of both' => 'SELECT a.v, b.v AS w, b.r FROM t a FULL JOIN (SELECT * FROM t WHERE f > 9) b ON a.k = b.k',
+	'rows that are not there' => 'SELECT k, x FROM t a WHERE NOT EXISTS (SELECT FROM t b WHERE b.k = a.k AND b.n > 1 AND b.d + b.r > a.f)',
+	'rows by where they lie' => 'SELECT a.ctid, b.ctid AS c FROM t a JOIN t b ON a.k = b.k AND a.r = b.r',
+	'rows in order' => 'SELECT a.k, b.v, b.n, b.d FROM t a JOIN t b ON a.k = b.k ORDER BY a.k, b.v',
+	'the first rows' => 'SELECT a.k, b.v, b.n, b.x FROM t a JOIN t b ON a.k = b.k ORDER BY b.n DESC, a.k LIMIT 1000',
+	'windows' => 'SELECT f, v, rank() OVER (PARTITION BY f ORDER BY n, d, r, v) AS r FROM (SELECT a.f, a.v, b.n, b.d, b.r FROM t a LEFT JOIN t b ON a.k = b.k
+		WHERE a.f < 50) j',
 	'groups that are spilled, too' => 'SELECT a.k, count(*) c, sum(b.k) s FROM t a JOIN t b ON a.k = b.k GROUP BY a.k');
 
 for my $name (sort keys %joins)
 {
 	answers("join: $name", "SELECT count(*), sum(hash_record_extended(q, 1)::numeric) FROM ($joins{$name}) q");
 	like($node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) $joins{$name}"), qr/Passes: ([2-9]|\d\d)/, 'in passes');
+}
+
+is($node->safe_psql('postgres', "SET gpuvm.require = cpu; SELECT count(*) FROM ($joins{'rows'} LIMIT 1234) q"), 1234, 'some rows of passes');
+# nobody knows which rows are left where gpuvmd is lost
+{
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	my $err = '';
+
+	$session->query_safe("SET gpuvm.require = cpu; BEGIN; DECLARE c CURSOR FOR $joins{'rows'}");
+	is(scalar(split(/\n/, $session->query_safe('FETCH 10 FROM c'))), 10, 'a cursor has rows of passes');
+	kill 'KILL', $node->safe_psql('postgres', q{SELECT substring(detail FROM 'PID ([0-9]+)') FROM gpuvm.status() WHERE backend = 'cpu'});
+	$session->query('FETCH ALL FROM c');
+	like($session->{stderr}, qr/ERROR:  a join cannot go on after its first rows/, 'and none twice');
+	$session->quit;
+	ok($node->poll_query_until('postgres', q{SELECT detail LIKE '%is running%' FROM gpuvm.status() WHERE backend = 'cpu'}), 'gpuvmd runs again');
+	$node->safe_psql('postgres', "SELECT gpuvm.import('t')");
 }
 
 # Rows to be sorted, of which ties are told apart by the last key.
