@@ -35,7 +35,7 @@ JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *po
 	cursors_.push_back(join_cursor(request));
 	for (const RequestCursor &other : request.others)
 		cursors_.push_back(join_cursor(other));
-	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(), request.build_limit,
+	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(),
 							request.maps.data(), request.patterns.data(), indexes, request.text_keys.get(), may_pass(request), request.shortages);
 }
 
@@ -127,11 +127,7 @@ JoinBuild::build()
 	job_->build_bytes = join_->figures().build_bytes;
 	if (join_->refusal() != nullptr)
 	{
-		/* a pass took more than was expected: there are to be more of them */
-		if (join_->figures().passes > 1)
-			io_->fail_memory();
-		else
-			io_->fail(join_->refusal());
+		io_->fail(join_->refusal());
 		return false;
 	}
 	if (join_->build_errors() != 0)

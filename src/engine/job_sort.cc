@@ -34,7 +34,7 @@ make_sort(const Request &request)
 								  key.flags & ORDER_TEXT ? &request.text_orders[key.map] : nullptr});
 	if (keys.empty())
 		keys.push_back(SortColumn{static_cast<uint32_t>(any_key(request)), false, false, nullptr});
-	return CpuSort(types, request.last()->nresults, keys.data(), static_cast<uint32_t>(keys.size()), request.row_limit, request.build_limit);
+	return CpuSort(types, request.last()->nresults, keys.data(), static_cast<uint32_t>(keys.size()), request.row_limit);
 }
 
 JobSort::JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *set, uint32_t unit)

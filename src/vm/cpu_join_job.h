@@ -194,7 +194,7 @@ void		lanes_below(uint64_t *live, uint32_t n);
 class JoinProgram final : public CpuJoin
 {
 public:
-	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
+	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
 				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys, bool may_pass, uint32_t shortages);
 
 	uint32_t	begin_phase() override;
@@ -257,7 +257,7 @@ private:
 	void		take_pages(size_t level);
 	void		task_rows(Level &level, BuildSide::Task &task);
 	bool		rows_done();
-	void		check_limit();
+	void		count_bytes();
 	uint64_t	bytes_of_task(const BuildSide &side, const BuildSide::Task &task) const;
 
 	/* cpu_join_passes.cc */
@@ -265,7 +265,6 @@ private:
 	uint64_t	room(uint64_t wanted) const;
 	bool		counts_first() const;
 	void		begin_counting();
-	bool		count_instead();
 	static void drop_rows(BuildSide *side);
 	static uint64_t bytes_of_rows(const Level &level, uint64_t rows);
 	static bool has_bins(const Level &level);
@@ -332,7 +331,6 @@ private:
 	TextKeys   *text_keys_;
 	const JoinCursor *cursors_;
 	JoinIndexes *indexes_;
-	uint64_t	limit_;
 	JoinSplit	split_;
 	std::unique_ptr<CpuProgram> first_;
 	std::vector<std::unique_ptr<Level>> levels_;
@@ -348,7 +346,6 @@ private:
 	enum class Phase { Begin, Count, NextPass, Rows, Tables, Done };
 	Phase		phase_ = Phase::Begin;
 	size_t		table_ = 0;		/* whose phase it is */
-	std::atomic<uint64_t> rows_bytes_{0};	/* of all sides, while tasks run */
 	std::vector<std::pair<size_t, size_t>> row_tasks_;	/* level, its task */
 
 	/* passes */

@@ -4,8 +4,8 @@
  * rows of cursor 0 go through the levels in each.
  *
  * How much a table takes is known when it is there. So first only rows count, of which there is a bound; if the job then finds no
- * memory, or the sides come to more than they may, they are counted, with as much for their tables as any may take. A job that
- * finds none again, as its groups grow beside them, is left half as much for them each time.
+ * memory, they are counted, with as much for their tables as they mostly take. A job that finds none again, as its groups grow
+ * beside them or many keys are equal, is left half as much for them each time.
  *
  * A pass has the rows whose keys lie in its share, and the lanes whose do: what is equal meets in one pass, and a lane or a
  * row is in one pass only, so every kind of join is what it is without passes. One integer key is shared out by its values: a
@@ -101,18 +101,9 @@ uint64_t
 JoinProgram::room(uint64_t wanted) const
 {
 	const uint64_t memory = memory_for(wanted);
+
 	/* the rest is for threads, groups and rows */
-	uint64_t	bytes = join_room != 0 ? memory : memory / 4 * 3 >> (shortages_ > 0 ? shortages_ - 1 : 0);
-
-	if (limit_ > 0)
-	{
-		uint64_t	found = 0;
-
-		for (const std::unique_ptr<Level> &level : levels_)
-			found += level->side.building ? 0 : level->side.bytes();
-		bytes = std::min(bytes, limit_ - std::min(limit_, found));
-	}
-	return bytes;
+	return join_room != 0 ? memory : memory / 4 * 3 >> (shortages_ > 0 ? shortages_ - 1 : 0);
 }
 
 /* All tasks, to be counted. */
@@ -164,37 +155,6 @@ JoinProgram::drop_rows(BuildSide *side)
 	side->matched = Pages();
 	side->matched_bytes = 0;
 	side->built = side->building = std::make_shared<InnerRows>();
-}
-
-/* The sides have come to more than they may: begins again, if that may help; without indexes, so that no outcome depends on what ran before. */
-bool
-JoinProgram::count_instead()
-{
-	if (!may_pass_ || counted_)
-		return false;
-	refusal_ = nullptr;
-	for (size_t i = 0; i < levels_.size(); i++)
-	{
-		BuildSide  &side = levels_[i]->side;
-		const bool	found = !side.building;
-
-		drop_rows(&side);
-		if (!found)
-			continue;
-		side.key.clear();
-		list_tasks(i);
-	}
-	if (refusal_)
-		return false;
-	empty_ = false;
-	figures_.indexes_used = 0;
-	figures_.index_bytes = 0;
-	figures_.build_rows = 0;
-	figures_.build_bytes = 0;
-	rows_bytes_ = 0;
-	table_ = 0;
-	begin_counting();
-	return true;
 }
 
 uint64_t
@@ -507,7 +467,6 @@ JoinProgram::next_pass()
 	drop_rows(&side);
 	row_tasks_.clear();
 	place_counted(parted_);
-	rows_bytes_ = 0;
 	table_ = 0;
 	phase_ = Phase::NextPass;
 	if (pass_filter_ != SIZE_MAX)

@@ -190,6 +190,22 @@ sub spills
 	return 0;
 }
 
+# Who waits for memory waits for so long.
+{
+	my $session = $node->background_psql('postgres', on_error_stop => 0, on_error_die => 0);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $waits = "SET gpuvm.queue_timeout = '200ms'; EXPLAIN (ANALYZE) $joins{'two keys'}";
+
+	$session->query_until(qr//, "$slow;\n");
+	ok(spills(), 'a query takes its time, and all memory');
+	like($node->safe_psql('postgres', $waits), qr/Fallback: engine failed \(it waited for memory for longer than gpuvm.queue_timeout\)/,
+		'another one does not wait for long');
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	$session->query('SELECT 1');
+	like($node->safe_psql('postgres', $waits), qr/Passes: [2-9]/, 'and has no need to then');
+	$session->quit;
+}
+
 for my $how ('cancel', 'end of the session', 'gpuvmd killed', 'backend killed')
 {
 	my $session = $node->background_psql('postgres', on_error_stop => 0, on_error_die => 0);
