@@ -216,10 +216,17 @@ JobRun::collect_unit(Collector *to, CpuState *state, Rows *rows, bool owner)
 		if (part.errors != 0)
 		{
 			errors_.fetch_or(part.errors);
+			if (holds_)
+				io_->fail("an operation of the join raised an error");
 			io_->stop();
 			return;
 		}
 		to->take(rows, part.rows);
+		if (holds_ && request_.row_limit > 0 && held_.fetch_add(part.rows) + part.rows >= request_.row_limit)
+		{
+			enough_.store(true);
+			return;
+		}
 	}
 }
 
@@ -235,7 +242,7 @@ JobRun::collect_rows(Collector *to, bool owner)
 
 	if (join_)
 		join_->set_stop(state.get(), &stop);
-	while (!stopped(owner) && (range = next_range()) != nullptr)
+	while (!stopped(owner) && !enough_.load() && (range = next_range()) != nullptr)
 	{
 		const DeviceTabletRef &tablet = work_.tablets[range->tablet];
 
@@ -476,7 +483,7 @@ JobRun::run_rows()
 bool
 JobRun::next_pass()
 {
-	if (!join_ || io_->stopping() || !build_->next_pass())
+	if (!join_ || io_->stopping() || enough_.load() || !build_->next_pass())
 		return false;
 	first_pass_ = false;
 	next_.store(0);
@@ -495,7 +502,7 @@ JobRun::run_collected(Collector *to)
 		pool_->invite(this, helpers_wanted());
 		collect_rows(to, true);
 		pool_->dismiss(this);
-		if (join_ && join_->rest_parts() > 0 && !io_->stopping())
+		if (join_ && join_->rest_parts() > 0 && !io_->stopping() && !enough_.load())
 		{
 			Stop		stop(this, true);
 			std::unique_ptr<CpuState> state = join_->new_state();
@@ -680,12 +687,10 @@ JobRun::run()
 		}
 	};
 
-	/* rows of passes are not to leave before all are made: so they can be made by other means until then */
-	const bool	holds = request_.order.empty() && set_ == nullptr && !request_.program->grouped && job_->passes > 1;
-
-	if ((!request_.order.empty() && request_.stage == nullptr) || holds)
+	holds_ = request_.order.empty() && set_ == nullptr && !request_.program->grouped && job_->passes > 1;
+	if ((!request_.order.empty() && request_.stage == nullptr) || holds_)
 	{
-		sort_ = std::make_unique<JobSort>(request_, io_, pool_, set_, holds ? last_unit() : JobSort::NO_UNIT);
+		sort_ = std::make_unique<JobSort>(request_, io_, pool_, set_, holds_ ? last_unit() : JobSort::NO_UNIT);
 		sort_->set_spill(&spill_);
 	}
 	split(request_.program->grouped || (collects() && join_) ? group_step() : sort_ ? JobSort::AREA_ROWS

@@ -1064,7 +1064,7 @@ join_failed(const GpuvmScanState *state)
 		state->job->errors != 0;
 }
 
-/* Nothing is handed over then, or, of the rows of a set, nothing that counts. */
+/* Nothing is handed over then, or, of the rows of a set, nothing that counts. Of a join in passes: join_failed(). */
 static bool
 sort_failed(const GpuvmScanState *state)
 {

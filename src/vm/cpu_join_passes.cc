@@ -432,7 +432,8 @@ JoinProgram::plan_passes()
 
 	const uint64_t most = room(all);
 
-	if (!may_pass_ || all <= most)
+	/* what is expected to fit is tried, but not twice */
+	if (!may_pass_ || all <= (shortages_ == 0 ? memory_for(all) : most))
 		return;
 	std::stable_sort(order.begin(), order.end(), [](const auto &a, const auto &b) { return a.first > b.first; });
 	for (const auto &[bytes, i] : order)

@@ -111,6 +111,17 @@ for my $name (sort keys %joins)
 }
 
 is($node->safe_psql('postgres', "SET gpuvm.require = cpu; SELECT count(*) FROM ($joins{'rows'} LIMIT 1234) q"), 1234, 'some rows of passes');
+# what a row raises is raised, whichever pass it is in
+my $columns = 'b.k, b.n, b.x, b.d, b.v, b.f';
+for my $join ('a JOIN t b ON 1000 / (a.r - 77) = b.v', 'a JOIN t b ON a.v * 3000 = b.v', 'a LEFT JOIN t b ON a.k = b.k AND 1000 / (a.r - b.r + a.f - 77) > -2000',
+	'a FULL JOIN t b ON a.v * 3000 = b.v', 'a JOIN t b ON a.k = b.k WHERE a.n / (b.n - 5) > -1000000')
+{
+	my ($expected, $stderr) = map { ($node->psql('postgres', "SET gpuvm.require = 'any'; $_; SELECT $columns FROM t $join"))[2] =~ s/^psql[^ ]* |\nCONTEXT.*//grs }
+		'SET gpuvm.enabled = off', 'SET gpuvm.enabled = on';
+
+	like($expected, qr/ERROR:  (division by zero|integer out of range)/, "an error of a row: $join");
+	is($stderr, $expected, 'in passes, too');
+}
 # nobody knows which rows are left where gpuvmd is lost
 {
 	my $session = $node->background_psql('postgres', on_error_stop => 0);
@@ -188,22 +199,6 @@ sub spills
 		select(undef, undef, undef, 0.05);
 	}
 	return 0;
-}
-
-# Who waits for memory waits for so long.
-{
-	my $session = $node->background_psql('postgres', on_error_stop => 0, on_error_die => 0);
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
-	my $waits = "SET gpuvm.queue_timeout = '200ms'; EXPLAIN (ANALYZE) $joins{'two keys'}";
-
-	$session->query_until(qr//, "$slow;\n");
-	ok(spills(), 'a query takes its time, and all memory');
-	like($node->safe_psql('postgres', $waits), qr/Fallback: engine failed \(it waited for memory for longer than gpuvm.queue_timeout\)/,
-		'another one does not wait for long');
-	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-	$session->query('SELECT 1');
-	like($node->safe_psql('postgres', $waits), qr/Passes: [2-9]/, 'and has no need to then');
-	$session->quit;
 }
 
 for my $how ('cancel', 'end of the session', 'gpuvmd killed', 'backend killed')
