@@ -188,6 +188,15 @@ like($err, qr/53400: temporary file size exceeds temp_file_limit \(10240kB\)/, '
 is($node->safe_psql('postgres', "SET temp_file_limit = '1GB'; $query"), 10, 'and what is below it is answered');
 is_deeply([ files() ], [], 'no file stays');
 
+# Plans know what that costs.
+for my $costly ($joins{'groups'}, $joins{'rows of close keys'}, $queries{'keys without order'}, $sorts{'one key'})
+{
+	my ($plenty, $little) = map { $node->safe_psql('postgres', "SET gpuvm.job_memory = '$_'; EXPLAIN $costly") =~ /^Custom Scan \(GpuVM\)  \(cost=[\d.]+\.\.([\d.]+)/ }
+		'32MB', '4MB';
+
+	cmp_ok($little // 0, '>', $plenty // 99e9, "with less memory it costs more: $costly");
+}
+
 # Whoever ends in the middle of it.
 my $slow = "SELECT count(*) FROM (SELECT a.k, b.v, count(*) c FROM t a JOIN t b ON a.f = b.f GROUP BY 1, 2 ORDER BY c DESC LIMIT 10) q";
 
