@@ -600,7 +600,7 @@ log_shortage(EngineContext *context, const Job *job, const JobMemory::Refusal &r
 static bool
 run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell)
 {
-	JobMemory	memory(&context->memory, JobMemory::Of::Job, job->job_memory);
+	JobMemory	memory(&context->memory, JobMemory::Of::Job, job->job_memory, job->priority);
 	JobMemory::Use uses(&memory);
 	const std::chrono::milliseconds patience(job->queue_timeout);
 	std::chrono::nanoseconds waited{0};
