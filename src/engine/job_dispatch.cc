@@ -606,10 +606,11 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 	std::chrono::nanoseconds waited{0};
 	auto		since = std::chrono::steady_clock::now();
 	bool		waited_long = false;
+	const auto	left = [&] { return job->cancel.load() != 0 || doorbell->gone(); };
 	const auto	ended = [&]
 	{
 		waited_long = patience.count() != 0 && waited + (std::chrono::steady_clock::now() - since) > patience;
-		return waited_long || job->cancel.load() != 0 || doorbell->gone();
+		return waited_long || left();
 	};
 	uint32_t	restarts = 0, shortages = 0;
 	Attempt		outcome = Attempt::Failed;
@@ -629,12 +630,12 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 		const bool	goes_on = wait_for_more(outcome, job, &memory, sets->account(), ended);
 
 		waited += std::chrono::steady_clock::now() - since;
-		since = std::chrono::steady_clock::now();
 		if (goes_on)
 			continue;
-		if (waited_long && job->cancel.load() == 0)
+		if (waited_long && !left())
 			set_failure(job, "it waited for memory for longer than gpuvm.queue_timeout");
-		if (ended() || (outcome != Attempt::ShortByPasses && outcome != Attempt::ShortByThreads))
+		/* what needs no more waiting is tried */
+		if (waited_long || left() || (outcome != Attempt::ShortByPasses && outcome != Attempt::ShortByThreads))
 			break;
 		if (outcome == Attempt::ShortByPasses)
 			shortages++;
