@@ -120,7 +120,7 @@ rel_normalise(GpuvmRel *statement)
 	apply(reduce_outer_joins, statement);
 	apply(push_down, statement);
 	narrow_shared(statement);
-	apply(reduce_unions, statement);
+	apply(reduce_by_semijoins, statement);
 	rel_forget_facts(statement);
 	prune_columns(statement);
 	split_grouping_sets(statement);

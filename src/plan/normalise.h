@@ -19,8 +19,8 @@ void		push_down(GpuvmRel **cell, GpuvmRel *statement);
 /* Definitions make only what one of their readers may want; some become several. */
 void		narrow_shared(GpuvmRel *statement);
 
-/* Rows of a UNION ALL that a join with a small table takes out, taken out in its arms. */
-void		reduce_unions(GpuvmRel **cell, GpuvmRel *statement);
+/* Rows of a UNION ALL, or groups, that a join with a small table takes out, taken out in its arms, or before they are grouped. */
+void		reduce_by_semijoins(GpuvmRel **cell, GpuvmRel *statement);
 /* INTERSECT and EXCEPT as groups of all arms' rows. */
 void		group_setops(GpuvmRel **cell, GpuvmRel *statement);
 /* Groups of several sets of keys as groups of groups; definitions may be added. Columns must have been pruned. */

@@ -34,6 +34,7 @@ static const Field FIELDS[] = {
 	{"quals", offsetof(GpuvmRel, quals), FIELD_NODE},
 	{"barrier", offsetof(GpuvmRel, barrier), FIELD_BOOL},
 	{"join", offsetof(GpuvmRel, join), FIELD_INT},
+	{"reduces", offsetof(GpuvmRel, reduces), FIELD_BOOL},
 	{"keys", offsetof(GpuvmRel, keys), FIELD_NODE},
 	{"sets", offsetof(GpuvmRel, sets), FIELD_NODE},
 	{"windows", offsetof(GpuvmRel, windows), FIELD_NODE},

@@ -46,7 +46,7 @@ enum RelOp
 	REL_EXTERNAL,				/* query: computed by PostgreSQL; refers to nothing outside of itself */
 	REL_FILTER,					/* quals, barrier */
 	REL_PROJECT,				/* columns made of expressions over the input's */
-	REL_JOIN,					/* join, quals */
+	REL_JOIN,					/* join, quals, reduces */
 	REL_GROUP,					/* keys, sets; columns that it makes are Aggrefs and GroupingFuncs */
 	REL_WINDOW,					/* windows; columns that it makes are WindowFuncs */
 	REL_SORT,					/* keys, offset, count, ties; without keys a LIMIT */
@@ -90,6 +90,7 @@ struct GpuvmRel
 	List	   *quals;			/* conditions, all of which must hold */
 	bool		barrier;		/* Filter: of the conditions above only leakproof ones may be evaluated below */
 	int			join;			/* RelJoin */
+	bool		reduces;		/* Join: a semijoin that takes out what comes to nothing above; rows are the same without it */
 	List	   *keys;			/* SortGroupClauses, whose tleSortGroupRef is a column's number in the input */
 	List	   *sets;			/* grouping sets: IntLists of such numbers; NIL if the keys are all */
 	List	   *windows;		/* WindowClauses, their partitions and orders like keys */

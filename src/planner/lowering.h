@@ -169,6 +169,8 @@ Piece	   *as_one_relation(Lowering *l, Piece *piece, const GpuvmRel *rel);
 
 /* -- lowering_rows.cc -- */
 /* Different values of an expression over all rows of its relations. */
+/* A relation's rows, before any condition. */
+double		tuples_of(const Lowering *l, int relid);
 double		distinct_values(Lowering *l, const Node *expr);
 /* The part of all pairs in which keys, equalities with a relation, hold; and that passes other conditions of a join. */
 double		key_selectivity(Lowering *l, List *keys, const Relids inner);

@@ -18,7 +18,7 @@ extern "C" {
 
 namespace gpuvm {
 
-static double
+double
 tuples_of(const Lowering *l, int relid)
 {
 	return Max(l->root->simple_rel_array[relid]->tuples, 1);
