@@ -13,6 +13,7 @@ namespace gpuvm::cpu_join {
 
 namespace {
 
+constexpr uint64_t BITS_OF_ROW = 32;	/* that a row of cursor 0 is worth at most */
 constexpr uint64_t ROWS_OF_SIDE = 4;	/* rows of cursor 0, by inner rows that bits are set for */
 constexpr uint32_t SAMPLES = 8;	/* vectors, */
 constexpr uint32_t SAMPLE_EACH = 2048;	/* of so many */
@@ -80,7 +81,7 @@ count(const uint64_t *live)
 
 }  // namespace
 
-uint64_t	filter_rows = 1 << 20;
+uint64_t	filter_rows = 1 << 16;
 
 size_t
 used_column(const CpuProgram &program, int number)
@@ -286,7 +287,7 @@ JoinProgram::make_filters()
 			}
 			if (inner.rows == 0 || (range.type != Type::Bool && (!range.may_value || range.lo > range.hi)))
 				filter.n = 0;
-			if (filter.n <= MOST_KEY_BITS && (filter.n != 0 || inner.rows == 0))
+			if (filter.n <= std::min(MOST_KEY_BITS, BITS_OF_ROW * cursors_[0].total_rows) && (filter.n != 0 || inner.rows == 0))
 			{
 				/* an index takes them along, if it is not at work yet */
 				Pages	   *to = level.side.building && !level.side.key.empty() ? &level.side.building->key_bits : &filter.own;
