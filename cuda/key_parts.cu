@@ -115,8 +115,10 @@ keep(const __grid_constant__ StagedKeys keys, const __grid_constant__ StagedRows
 
 			uint32_t   *nulls = reinterpret_cast<uint32_t *>(staging.nulls + column.nullable_before * (rows_staged / 8));
 			const uint32_t null = nulls[row / 32] >> lane & 1, at = (base + kept) % 32;
-			const uint32_t bits = __reduce_or_sync(~0u, keeps ? null << rank : 0u);
+			uint32_t	bits = keeps ? null << rank : 0u;
 
+			for (int step = 16; step != 0; step /= 2)
+				bits |= __shfl_xor_sync(~0u, bits, step);
 			if (lane == 0)
 			{
 				uint32_t   *word = nulls + (base + kept) / 32;
