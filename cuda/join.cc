@@ -27,7 +27,7 @@ JoinJob::Source::Source(CudaDevice *device, PinnedArena *arena, const DeviceCurs
 JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
 				 DeviceJobFigures *figures, uint32_t passes)
 	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(plan->cursors()), indexes_(device->residency()),
-	  row_limit_(request.norder == 0 ? request.row_limit : 0), passes_(passes)
+	  passes_(passes), row_limit_(request.norder == 0 ? request.row_limit : 0)
 {
 	sources_.push_back(std::make_unique<Source>(device, arena, cursors_[0], plan->split().first.program(), plan->first()));
 	may_filter_ = sources_[0]->work.rows >= join_sizes.filter_rows && !plan->filter_levels().empty();
@@ -174,15 +174,33 @@ JoinJob::run()
 	send_maps();
 	check(reset_state(lane_->scratch, lane_->stream), "starting the job");
 	steps_.enter(JoinStep::Build);
+	for (const Working &of : working_)
+		lasting_bytes_ += of.bytes;
 	try
 	{
-		build();
+		mendable([&] { build(); });
 		run_joined();
 	}
 	catch (const RowErrors &e)
 	{
 		figures_->errors = e.errors;
 		busy_ = true;			/* copies may be on their way for what is not run now: drain() waits for them */
+	}
+}
+
+/* What finds no room here would find it if inner sides took less. */
+void
+JoinJob::mendable(const std::function<void()> &step)
+{
+	try
+	{
+		step();
+	}
+	catch (const Refusal &r)
+	{
+		if (r.memory)
+			more_passes_ = passes_that_fit();
+		throw;
 	}
 }
 
@@ -198,11 +216,11 @@ JoinJob::run_joined()
 		const Level &level = levels_[i];
 		uint64_t	most = level.side_rows, alone = level.plan->split->kind == JoinKind::Full ? most : 0;
 
-		/* Of a pass to come it is not known whether its keys have one row each: groups count what they take. */
+		/* Of a pass to come it is not known whether its keys have one row each. */
 		if (i == split_)
 		{
-			most = finds_one(level) ? 1 : most_pass_rows_;
-			alone = level.plan->split->kind == JoinKind::Full ? uint64_t{passes_} * most_pass_rows_ : 0;
+			most = pass_list_[0].rows;
+			alone = level.plan->split->kind == JoinKind::Full ? uint64_t{passes_} * most : 0;
 		}
 		else if (level.plan->split->sought)
 			most = level.table.form == JoinForm::Empty ? 0 : finds_one(level) ? 1 : most;
@@ -224,7 +242,7 @@ JoinJob::run_joined()
 	{
 		make_filters();
 		fetches_all_ = fetches_all();
-		choose_batch();
+		mendable([&] { choose_batch(); });
 		describe();
 	}
 	if (!request_.program->grouped)
@@ -284,6 +302,9 @@ JoinJob::choose_batch()
 		if (!least && size.taken() > device_->residency()->available() / 2)
 			continue;
 
+		if (least)
+			least_bytes_ = size.taken();
+
 		char	   *memory = least ? allocate(size.taken()) : try_allocate(size.taken());
 
 		if (memory == nullptr)
@@ -317,8 +338,6 @@ JoinJob::lay_out(Carver *to)
 		if (memory != nullptr)
 			level.in = row_set(*before, batch_, memory);
 		level.inner_columns = reinterpret_cast<DeviceChunk *>(to->take(sizeof(DeviceChunk) * MAX_UNIFORMS));
-		if (split.sought)
-			level.probe = to->take(probe_bytes(level.table, probe_mode(level), batch_));
 		if (split_ < levels_.size() && &level == &levels_[split_])
 		{
 			JoinTable	any = {};
@@ -330,6 +349,8 @@ JoinJob::lay_out(Carver *to)
 			if (memory != nullptr)
 				level.spare = row_set(*before, batch_, memory);
 		}
+		else if (split.sought)
+			level.probe = to->take(probe_bytes(level.table, probe_mode(level), batch_));
 		level.matched = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(batch_)));
 		level.scan = to->take(bit_scan_bytes(batch_));
 		if (level.plan->grid_condition && keeps_rows(level))
@@ -507,7 +528,6 @@ JoinJob::run_outer()
 	if (split_ < levels_.size())
 		run_rest(split_ + 1, levels_.size());
 }
-
 
 /* Level 0 has what it is to take now. */
 void

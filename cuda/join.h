@@ -18,7 +18,8 @@
  * several slices then makes one batch. Where `first` is no more than intervals of columns, these are filters, too, and the rows that are left are
  * picked: listed, and their columns fetched (table_rows.h); it does not run. A picked row is known to have a partner in every level that it was held against.
  *
- * Where the inner sides find no room the job is made anew for several passes: each has a part of the keys of one level (key_parts.h), and reads cursor 0.
+ * Where the inner sides find no room, and nothing leaves before the end, the job is made anew for several passes: each has a part of the keys
+ * of one level (key_parts.h), and reads cursor 0.
  *
  * So everything has its size from the start: `batch` rows or pairs. A nested loop is launched
  * over tiles of pairs, without lists of them.
@@ -89,8 +90,8 @@ public:
 			DeviceJobFigures *figures, uint32_t passes = 1);
 	~JoinJob() override;
 
-	/* As many as it was made for, or 1: no level can be split. */
-	uint32_t	passes() const { return passes_; }
+	/* run() was refused: in so many passes the inner sides may find room; 0: that is not why, or there is no way. */
+	uint32_t	more_passes() const { return more_passes_; }
 
 	void		run() override;
 	std::string steps() override { return steps_.text(); }
@@ -172,12 +173,16 @@ private:
 	void		count_rows(const std::vector<size_t> &numbers);
 	void		build_rows(const std::vector<size_t> &numbers);
 	void		enqueue_rows(size_t number, uint32_t most, char *staging_memory);
+	size_t		level_to_split() const;
 	void		choose_split();
+	uint64_t	side_bytes(size_t number, uint32_t passes, uint64_t *temp) const;
+	uint32_t	passes_that_fit() const;
 	void		count_split(uint32_t most, char *staging_memory);
 	void		build_pass(uint32_t pass);
 	void		keep_pass_table();
 	void		drop_pass_table();
-	PartRange	parts_of(uint32_t pass) const { return PartRange{pass * KEY_PARTS / passes_, (pass + 1) * KEY_PARTS / passes_}; }
+	/* Levels before the split one have the same pairs in each pass. */
+	void		count_pairs(size_t number, uint64_t pairs) { figures_->pairs += pass_ == 0 || number >= split_ ? pairs : 0; }
 	uint32_t	admit(size_t number, uint32_t n);
 	void		append_source(Source *source, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome);
 	void		end_source(std::unique_ptr<Source> *source);
@@ -195,6 +200,7 @@ private:
 	/* running */
 	std::vector<Source *> all_sources() const;
 	void		run_joined();
+	void		mendable(const std::function<void()> &step);
 	void		choose_batch();
 	uint64_t	wanted_batch() const;
 	void		lay_out(Carver *to);
@@ -294,13 +300,22 @@ private:
 	uint32_t	limited_pads_ = 16;	/* of pairs, for the next launch of a nested loop where there is a limit of rows */
 	uint64_t	counted_ = 0;	/* pairs that were not made, for only their number matters */
 
-	/* passes */
+	/* passes, the largest first: what finds no room is refused before cursor 0 is read */
+	struct Pass
+	{
+		PartRange	parts;
+		uint32_t	rows;		/* of the split level */
+	};
+
 	uint32_t	passes_;
 	uint32_t	pass_ = 0;		/* whose rows the split level has */
 	size_t		split_ = SIZE_MAX;	/* the level; none with one pass */
 	Working		pass_table_ = {};	/* its table's memory, which goes when the pass does */
-	std::vector<uint32_t> pass_rows_;	/* inner rows that it has in each */
-	uint32_t	most_pass_rows_ = 0;
+	std::vector<Pass> pass_list_;
+	uint32_t	more_passes_ = 0;
+	uint64_t	build_bytes_ = 0;	/* of inner sides, as they are now */
+	uint64_t	lasting_bytes_ = 0;	/* of working memory, before there are any */
+	uint64_t	least_bytes_ = 0;	/* that a batch needs at least, if it has found no room */
 
 	/* filters */
 	bool		may_filter_ = false;	/* all of cursor 0's tablets have dead bits */

@@ -11,6 +11,7 @@ namespace gpuvm {
 namespace cuda {
 
 constexpr uint64_t STAGING_BYTES = 256ull << 20;	/* of a slice of inner rows */
+constexpr uint32_t MOST_PASSES = 16;	/* that a job asks for: the CPU is no slower with more */
 
 /*
  * All sides at once, as far as they do not wait for each other: their rows, one look at how many these are and at their keys;
@@ -52,7 +53,7 @@ JoinJob::build()
 	{
 		const JoinKind kind = level.plan->split->kind;
 
-		const uint32_t rows = split_ < levels_.size() && &level == &levels_[split_] ? most_pass_rows_ : level.side_rows;
+		const uint32_t rows = split_ < levels_.size() && &level == &levels_[split_] ? pass_list_[0].rows : level.side_rows;
 
 		if (kind == JoinKind::Full && rows > 0)
 		{
@@ -126,8 +127,9 @@ JoinJob::keep_index(size_t number)
 void
 JoinJob::count_build(uint64_t bytes)
 {
-	figures_->build_bytes += bytes;
-	if (request_.build_limit != 0 && figures_->build_bytes > request_.build_limit)
+	build_bytes_ += bytes;
+	figures_->build_bytes = std::max(figures_->build_bytes, build_bytes_);
+	if (request_.build_limit != 0 && build_bytes_ > request_.build_limit)
 		throw Refusal{"an inner side of the join takes more memory than it may"};
 }
 
@@ -191,8 +193,8 @@ JoinJob::append_source(Source *source, const RowSet &to, uint32_t most, char *st
 
 		launch_source(source, n, staging, &read);
 		if (splits)
-			check(keep_parts(program, staging, n, static_cast<uint32_t>(levels_[split_].plan->split->key_types.size()), parts_of(pass_), lane_->stream),
-				  "choosing a pass's rows");
+			check(keep_parts(program, staging, n, static_cast<uint32_t>(levels_[split_].plan->split->key_types.size()), pass_list_[pass_].parts,
+							 lane_->stream), "choosing a pass's rows");
 		check(append_rows(program, staging, n, to, temp, outcome, lane_->stream), "collecting rows");
 		if (source->next_pad == npads)
 			break;
@@ -261,24 +263,91 @@ JoinJob::choose_counted()
 
 /* ---- passes ---------------------------------------------------------------------- */
 
-/* The largest level that is sought by equal keys is split, if the job is to have passes. */
-void
-JoinJob::choose_split()
+/*
+ * The largest level that is sought by equal keys. Groups, rows that leave sorted, and those of a set, of which nothing is left when the job
+ * is refused, are handed out at the end: what a later pass finds no room for may still be run elsewhere. Other rows would have been handed out.
+ */
+size_t
+JoinJob::level_to_split() const
 {
 	uint64_t	most = 0;
+	size_t		found = SIZE_MAX;
 
-	for (size_t i = 0; passes_ > 1 && i < levels_.size(); i++)
+	if (!request_.program->grouped && request_.norder == 0 && !request_.sink)
+		return found;
+	for (size_t i = 0; i < levels_.size(); i++)
 	{
 		const JoinLevel &level = *plan_->levels()[i].split;
 
 		if (!level.sought || level.range != 0 || level.key_types.size() > JOIN_MAX_KEYS || cursors_[i + 1].total_rows <= most)
 			continue;
 		most = cursors_[i + 1].total_rows;
-		split_ = i;
+		found = i;
 	}
+	return found;
+}
+
+void
+JoinJob::choose_split()
+{
+	split_ = passes_ > 1 ? level_to_split() : SIZE_MAX;
 	if (split_ == SIZE_MAX)
 		passes_ = 1;
-	pass_rows_.assign(passes_, 0);
+	for (uint32_t pass = 0; pass < passes_; pass++)
+		pass_list_.push_back(Pass{PartRange{pass * KEY_PARTS / passes_, (pass + 1) * KEY_PARTS / passes_}, 0});
+}
+
+/* Of a side's rows and table in each of so many passes, and while the table is built. Keys of which nothing is known yet are taken to be of any value. */
+uint64_t
+JoinJob::side_bytes(size_t number, uint32_t passes, uint64_t *temp) const
+{
+	const Level &level = levels_[number];
+	const JoinLevel &split = *level.plan->split;
+	const uint64_t all = level.side_rows != 0 ? level.side_rows : level.most_rows;
+	const uint64_t rows = std::min<uint64_t>((all + passes - 1) / passes, ROW_SET_MAX_ROWS);
+	JoinTablePlan plan = {};
+	JoinKeys	keys = {};
+	KeyFacts	facts = level.facts;
+
+	*temp = 0;
+	if (split.sought && rows != 0)
+	{
+		keys.nkeys = static_cast<uint32_t>(std::min<size_t>(split.key_types.size(), JOIN_MAX_KEYS));
+		for (uint32_t k = 0; k < keys.nkeys; k++)
+			keys.key[k].type = split.key_types[k];
+		if (facts.live == 0)
+			facts = KeyFacts{INT64_MIN, INT64_MAX, 0, 0, 0};
+		facts.live = rows;
+		plan_join_table(keys, static_cast<uint32_t>(rows), facts, split.range != 0, &plan);
+		*temp = plan.temp_bytes;
+	}
+	return row_set_bytes(*level.plan->build, rows) + plan.table_bytes;
+}
+
+/* The inner sides find no room, or leave too little. As this is told by estimates, what was made for several passes is made for twice as many. */
+uint32_t
+JoinJob::passes_that_fit() const
+{
+	const size_t split = level_to_split();
+	uint64_t	room = device_->residency()->available(), others = 0, temp;
+
+	if (split == SIZE_MAX || passes_ > 1)
+		return split != SIZE_MAX && passes_ < MOST_PASSES ? passes_ * 2 : 0;
+	for (const Working &of : working_)
+		room += of.bytes;
+	room -= std::min(room, lasting_bytes_);
+	if (levels_[split].index != nullptr)
+		room += levels_[split].index->bytes;	/* which passes do without */
+	for (size_t i = 0; i < levels_.size(); i++)
+		others += i != split && levels_[i].index == nullptr ? side_bytes(i, 1, &temp) : 0;
+	for (uint32_t passes = 2; passes <= MOST_PASSES; passes *= 2)
+	{
+		const uint64_t side = side_bytes(split, passes, &temp);
+
+		if (others + side + std::max({temp, least_bytes_, std::min(STAGING_BYTES, room / 8)}) <= room)
+			return passes;
+	}
+	return 0;
 }
 
 /* How many rows the split level has in each pass. Its source begins anew. */
@@ -313,13 +382,13 @@ JoinJob::count_split(uint32_t most, char *staging_memory)
 	release(reinterpret_cast<char *>(parts));
 	source->feed->restart();
 	source->next_pad = 0;
-	for (uint32_t pass = 0; pass < passes_; pass++)
+	for (Pass &pass : pass_list_)
 	{
-		for (uint32_t part = parts_of(pass).first; part < parts_of(pass).end; part++)
-			pass_rows_[pass] += counted[part];
-		most_pass_rows_ = std::max(most_pass_rows_, pass_rows_[pass]);
-		figures_->build_rows += pass_rows_[pass];
+		for (uint32_t part = pass.parts.first; part < pass.parts.end; part++)
+			pass.rows += counted[part];
+		figures_->build_rows += pass.rows;
 	}
+	std::stable_sort(pass_list_.begin(), pass_list_.end(), [](const Pass &one, const Pass &other) { return one.rows > other.rows; });
 }
 
 /* Groups that begin again free all that was allocated since they began the first time: passes do, too. */
@@ -342,6 +411,7 @@ JoinJob::drop_pass_table()
 {
 	if (pass_table_.memory != nullptr)
 		device_->residency()->free(pass_table_.memory, pass_table_.bytes, lane_->stream);
+	build_bytes_ -= pass_table_.bytes;
 	pass_table_ = Working{};
 	if (split_ < levels_.size())
 		levels_[split_].table_memory = nullptr;
@@ -362,16 +432,15 @@ JoinJob::build_pass(uint32_t pass)
 	level.table = JoinTable{};
 	level.facts = KeyFacts{};
 	level.side_rows = 0;
-	if (pass_rows_[pass] == 0)
+	if (pass_list_[pass].rows == 0)
 		return;
 	source->feed->restart();
 	source->next_pad = 0;
 
-	const uint64_t build_bytes = figures_->build_bytes;
 	const uint32_t most = staged_pads(source->program, source->work.pads.size(), device_->residency()->available(), &size);
 	char	   *staging = allocate(size.taken());
 
-	level.most_rows = pass_rows_[pass];
+	level.most_rows = pass_list_[pass].rows;
 	enqueue_rows(split_, most, staging);
 	(void) sync();
 	release(staging);
@@ -379,7 +448,6 @@ JoinJob::build_pass(uint32_t pass)
 	level.facts = outcomes_->sides[split_].keys;
 	build_tables({split_});
 	keep_pass_table();
-	figures_->build_bytes = build_bytes;	/* as much as the first pass has */
 }
 
 /* Of a row set without columns only the state is in memory. */
@@ -443,11 +511,9 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 	for (size_t i : numbers)
 	{
 		const Source &source = *sources_[i + 1];
-		const uint64_t rows = levels_[i].most_rows;
-
-		if (rows == 0)
+		if (levels_[i].most_rows == 0)
 			continue;
-		if (rows > ROW_SET_MAX_ROWS)
+		if (levels_[i].most_rows > ROW_SET_MAX_ROWS)
 			throw Refusal{"an inner side of the join has too many rows for the device"};
 
 		Carver		size;
@@ -460,15 +526,15 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 
 			count_split(most[i], staging);
 			release(staging);
-			levels_[i].most_rows = pass_rows_[0];
-			most[i] = pass_rows_[0] != 0 ? most[i] : 0;
+			levels_[i].most_rows = pass_list_[0].rows;
+			most[i] = pass_list_[0].rows != 0 ? most[i] : 0;
 		}
 
-		const uint64_t bytes = row_set_bytes(source.program, i == split_ ? most_pass_rows_ : rows);
+		const uint64_t bytes = row_set_bytes(source.program, levels_[i].most_rows);
 
 		count_build(bytes);
 		levels_[i].rows_memory = allocate(bytes);
-		levels_[i].side = row_set(source.program, i == split_ ? most_pass_rows_ : rows, levels_[i].rows_memory);
+		levels_[i].side = row_set(source.program, levels_[i].most_rows, levels_[i].rows_memory);
 	}
 	if (staging_bytes != 0)
 	{

@@ -85,7 +85,7 @@ JoinJob::admit(size_t number, uint32_t n)
 	for (size_t k = 0; k < split.probe.size(); k++)
 		keys.key[k] = level.in.column[split.probe[k]];
 	start();
-	check(mark_parts(keys, n, parts_of(pass_), level.matched, lane_->stream), "marking a pass");
+	check(mark_parts(keys, n, pass_list_[pass_].parts, level.matched, lane_->stream), "marking a pass");
 	check(scan_bits(level.matched, n, true, level.scan, &scan, &outcomes_->total, lane_->stream), "selecting rows");
 	check(emit_rows(scan, 0, n, outer_[0], lane_->stream), "selecting rows");
 	(void) sync();
@@ -153,18 +153,18 @@ JoinJob::seek(size_t number, uint32_t n)
 
 	if (mode == ProbeMode::Bits)
 	{
-		figures_->pairs += outcome.matched;
+		count_pairs(number, outcome.matched);
 		run_marked(number, found.matched_bits, n, split.kind == JoinKind::Semi);
 		return;
 	}
 	if (mode == ProbeMode::Count)
 	{
-		figures_->pairs += outcome.npairs;
+		count_pairs(number, outcome.npairs);
 		take_rows(outcome.npairs);
 		counted_ += outcome.npairs;
 		return;
 	}
-	figures_->pairs += outcome.npairs - (mode == ProbeMode::Kept ? n - outcome.matched : 0);
+	count_pairs(number, outcome.npairs - (mode == ProbeMode::Kept ? n - outcome.matched : 0));
 	/* Every row has its one partner: the rows are as they came, and the partners as they were found. */
 	if (!marks && finds_one(level) && outcome.npairs == n)
 	{
@@ -194,7 +194,7 @@ JoinJob::seek_all(size_t number, uint32_t n)
 	const std::vector<StageColumnSource> &columns = level.plan->tail.columns;
 	Probe		found = {};
 
-	figures_->pairs += n;
+	count_pairs(number, n);
 	if (only_counts(number))
 	{
 		take_rows(n);

@@ -41,8 +41,8 @@ namespace {
 
 constexpr size_t REASON_BYTES = 128;
 constexpr size_t WHY_BYTES = 256;
-/* That a join makes for want of memory: the CPU is no slower with more. */
-constexpr uint32_t MOST_PASSES = 16;
+/* A join for which memory is short: in one pass, in as many as are thought to fit, in twice as many. */
+constexpr int JOIN_ATTEMPTS = 3;
 /* estimate() looks up at most so many tablets, and takes the others to be alike. */
 constexpr uint32_t ESTIMATE_TABLETS = 32;
 /* Of a filter of which nothing is known. */
@@ -446,19 +446,17 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 		place.device = device;
 		figures->queue_ns += static_cast<uint64_t>(now_ns() - since);
 	}
-	/* One for which memory is short before any row has left begins again in twice as many passes. */
-	for (uint32_t passes = std::clamp(request.force_passes, 1u, KEY_PARTS);; passes *= 2)
+
+	const DeviceJobFigures before = *figures;
+	std::chrono::nanoseconds patience = DeviceJob::MEMORY_PATIENCE;
+	uint32_t	passes = std::clamp(request.force_passes, 1u, KEY_PARTS);
+
+	for (int attempt = 1;; attempt++)
 	{
-		const DeviceJobFigures before = *figures;
+		JoinJob    *joins = nullptr;
 
 		if (join != nullptr)
-		{
-			auto		joins = std::make_unique<JoinJob>(device, arena_.get(), request, join, io, figures, passes);
-
-			if (joins->passes() < passes)
-				passes = KEY_PARTS;	/* no more are to be had */
-			job = std::move(joins);
-		}
+			job.reset(joins = new JoinJob(device, arena_.get(), request, join, io, figures, passes));
 		else
 		{
 			list_work(request, &work);
@@ -466,6 +464,7 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 		}
 		job->keep_results(sink);
 		job->set_row_join(place.device != nullptr);
+		job->set_patience(patience);
 		try
 		{
 			job->run();
@@ -476,11 +475,14 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 				options_.log(steps.c_str());
 			return;
 		}
-		catch (const Refusal &r)
+		catch (const Refusal &)
 		{
 			*published = job->published();
-			if (join == nullptr || !r.memory || *published || (sink != nullptr && sink->rows() != 0) || passes >= MOST_PASSES || io->stopped())
+			passes = joins != nullptr && attempt < JOIN_ATTEMPTS && !io->stopped() ? joins->more_passes() : 0;
+			if (passes == 0)
 				throw;
+			patience = job->patience();
+			job->give_up();
 		}
 		catch (...)
 		{
