@@ -51,7 +51,8 @@ JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest 
 JoinJob::~JoinJob()
 {
 	drain();
-	drop_pass_table();
+	drop_pass_memory(&pass_table_);
+	drop_pass_memory(&pass_space_);
 	for (std::vector<std::unique_ptr<Source>> *sources : {&sources_, &counters_})
 		for (std::unique_ptr<Source> &source : *sources)
 			end_source(&source);

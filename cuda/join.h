@@ -179,8 +179,8 @@ private:
 	uint32_t	passes_that_fit() const;
 	void		count_split(uint32_t most, char *staging_memory);
 	void		build_pass(uint32_t pass);
-	void		keep_pass_table();
-	void		drop_pass_table();
+	char	   *pass_memory(Working *piece, uint64_t bytes);
+	void		drop_pass_memory(Working *piece);
 	/* Levels before the split one have the same pairs in each pass. */
 	void		count_pairs(size_t number, uint64_t pairs) { figures_->pairs += pass_ == 0 || number >= split_ ? pairs : 0; }
 	uint32_t	admit(size_t number, uint32_t n);
@@ -310,7 +310,9 @@ private:
 	uint32_t	passes_;
 	uint32_t	pass_ = 0;		/* whose rows the split level has */
 	size_t		split_ = SIZE_MAX;	/* the level; none with one pass */
-	Working		pass_table_ = {};	/* its table's memory, which goes when the pass does */
+	Working		pass_table_ = {};	/* its table's memory, and what rows are staged and tables are built in: */
+	Working		pass_space_ = {};	/* those of the largest pass, which others find enough */
+	uint32_t	pass_pads_ = 0;	/* that are staged at a time */
 	std::vector<Pass> pass_list_;
 	uint32_t	more_passes_ = 0;
 	uint64_t	build_bytes_ = 0;	/* of inner sides, as they are now */

@@ -44,7 +44,6 @@ JoinJob::build()
 		}
 		build_rows(now);
 		build_tables(now);
-		keep_pass_table();
 		for (size_t i : now)
 			keep_index(i);
 		left = std::move(later);
@@ -303,7 +302,8 @@ JoinJob::side_bytes(size_t number, uint32_t passes, uint64_t *temp) const
 {
 	const Level &level = levels_[number];
 	const JoinLevel &split = *level.plan->split;
-	const uint64_t all = level.side_rows != 0 ? level.side_rows : level.most_rows;
+	const uint64_t all = number == split_ && pass_list_[0].rows != 0 ? uint64_t{passes_} * pass_list_[0].rows
+		: level.side_rows != 0 ? level.side_rows : level.most_rows;
 	const uint64_t rows = std::min<uint64_t>((all + passes - 1) / passes, ROW_SET_MAX_ROWS);
 	JoinTablePlan plan = {};
 	JoinKeys	keys = {};
@@ -324,15 +324,15 @@ JoinJob::side_bytes(size_t number, uint32_t passes, uint64_t *temp) const
 	return row_set_bytes(*level.plan->build, rows) + plan.table_bytes;
 }
 
-/* The inner sides find no room, or leave too little. As this is told by estimates, what was made for several passes is made for twice as many. */
+/* The inner sides find no room, or leave too little: more passes than there were to be, in which they would find it by what is known now. */
 uint32_t
 JoinJob::passes_that_fit() const
 {
 	const size_t split = level_to_split();
-	uint64_t	room = device_->residency()->available(), others = 0, temp;
+	uint64_t	room = device_->residency()->available() + pass_table_.bytes + pass_space_.bytes, others = 0, temp;
 
-	if (split == SIZE_MAX || passes_ > 1)
-		return split != SIZE_MAX && passes_ < MOST_PASSES ? passes_ * 2 : 0;
+	if (split == SIZE_MAX)
+		return 0;
 	for (const Working &of : working_)
 		room += of.bytes;
 	room -= std::min(room, lasting_bytes_);
@@ -340,11 +340,11 @@ JoinJob::passes_that_fit() const
 		room += levels_[split].index->bytes;	/* which passes do without */
 	for (size_t i = 0; i < levels_.size(); i++)
 		others += i != split && levels_[i].index == nullptr ? side_bytes(i, 1, &temp) : 0;
-	for (uint32_t passes = 2; passes <= MOST_PASSES; passes *= 2)
+	for (uint32_t passes = 2 * passes_; passes <= MOST_PASSES; passes *= 2)
 	{
 		const uint64_t side = side_bytes(split, passes, &temp);
 
-		if (others + side + std::max({temp, least_bytes_, std::min(STAGING_BYTES, room / 8)}) <= room)
+		if (others + side + std::max(temp, std::min(STAGING_BYTES, room / 8)) + least_bytes_ <= room)
 			return passes;
 	}
 	return 0;
@@ -391,30 +391,29 @@ JoinJob::count_split(uint32_t most, char *staging_memory)
 	std::stable_sort(pass_list_.begin(), pass_list_.end(), [](const Pass &one, const Pass &other) { return one.rows > other.rows; });
 }
 
-/* Groups that begin again free all that was allocated since they began the first time: passes do, too. */
-void
-JoinJob::keep_pass_table()
+/*
+ * So many bytes, which stay for later passes: a pass is not to find no room when cursor 0 has been read. They are not among what groups free that
+ * begin again. The device is done with what was there.
+ */
+char *
+JoinJob::pass_memory(Working *piece, uint64_t bytes)
 {
-	if (split_ >= levels_.size() || pass_table_.memory != nullptr)
-		return;
-	for (size_t i = 0; i < working_.size(); i++)
-		if (working_[i].memory != nullptr && working_[i].memory == levels_[split_].table_memory)
-		{
-			pass_table_ = working_[i];
-			working_.erase(working_.begin() + static_cast<long>(i));
-			return;
-		}
+	if (piece->bytes < bytes)
+	{
+		drop_pass_memory(piece);
+		(void) allocate(bytes);
+		*piece = working_.back();
+		working_.pop_back();
+	}
+	return piece->memory;
 }
 
 void
-JoinJob::drop_pass_table()
+JoinJob::drop_pass_memory(Working *piece)
 {
-	if (pass_table_.memory != nullptr)
-		device_->residency()->free(pass_table_.memory, pass_table_.bytes, lane_->stream);
-	build_bytes_ -= pass_table_.bytes;
-	pass_table_ = Working{};
-	if (split_ < levels_.size())
-		levels_[split_].table_memory = nullptr;
+	if (piece->memory != nullptr)
+		device_->residency()->free(piece->memory, piece->bytes, lane_->stream);
+	*piece = Working{};
 }
 
 /* The split level's rows and table of another pass, in place of those that it has. */
@@ -423,12 +422,10 @@ JoinJob::build_pass(uint32_t pass)
 {
 	Level	   &level = levels_[split_];
 	Source	   *source = sources_[split_ + 1].get();
-	Carver		size;
 
 	steps_.enter(JoinStep::Build);
 	(void) sync();
 	pass_ = pass;
-	drop_pass_table();
 	level.table = JoinTable{};
 	level.facts = KeyFacts{};
 	level.side_rows = 0;
@@ -437,17 +434,12 @@ JoinJob::build_pass(uint32_t pass)
 	source->feed->restart();
 	source->next_pad = 0;
 
-	const uint32_t most = staged_pads(source->program, source->work.pads.size(), device_->residency()->available(), &size);
-	char	   *staging = allocate(size.taken());
-
 	level.most_rows = pass_list_[pass].rows;
-	enqueue_rows(split_, most, staging);
+	enqueue_rows(split_, pass_pads_, pass_space_.memory);
 	(void) sync();
-	release(staging);
 	level.side_rows = appended(outcomes_->sides[split_].rows);
 	level.facts = outcomes_->sides[split_].keys;
 	build_tables({split_});
-	keep_pass_table();
 }
 
 /* Of a row set without columns only the state is in memory. */
@@ -522,10 +514,8 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 		staging_bytes = std::max(staging_bytes, size.taken());
 		if (i == split_)
 		{
-			char	   *staging = allocate(size.taken());
-
-			count_split(most[i], staging);
-			release(staging);
+			count_split(most[i], pass_memory(&pass_space_, size.taken()));
+			pass_pads_ = most[i];
 			levels_[i].most_rows = pass_list_[0].rows;
 			most[i] = pass_list_[0].rows != 0 ? most[i] : 0;
 		}
@@ -538,7 +528,8 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 	}
 	if (staging_bytes != 0)
 	{
-		char	   *staging = allocate(staging_bytes);
+		const bool	splits = std::find(numbers.begin(), numbers.end(), split_) != numbers.end();
+		char	   *staging = splits ? pass_memory(&pass_space_, staging_bytes) : allocate(staging_bytes);
 
 		for (size_t i : numbers)
 			if (most[i] != 0)
@@ -578,8 +569,18 @@ JoinJob::enqueue_table(BuildingTable *building)
 	Level	   &level = levels_[number];
 	const JoinTablePlan &plan = building->plan;
 
-	level.table_memory = plan.table_bytes != 0 ? allocate(plan.table_bytes) : nullptr;
-	building->temp = plan.temp_bytes != 0 ? allocate(plan.temp_bytes) : nullptr;
+	if (number == split_)
+	{
+		build_bytes_ -= pass_table_.bytes;
+		level.table_memory = pass_memory(&pass_table_, plan.table_bytes);
+		count_build(pass_table_.bytes);
+		building->temp = pass_memory(&pass_space_, plan.temp_bytes);
+	}
+	else
+	{
+		level.table_memory = plan.table_bytes != 0 ? allocate(plan.table_bytes) : nullptr;
+		building->temp = plan.temp_bytes != 0 ? allocate(plan.temp_bytes) : nullptr;
+	}
 	start();
 	check(build_join_table(plan, keys_of(level), level.table_memory, building->temp, &level.table, table_words_ + number,
 						   &outcomes_->sides[number].table, lane_->stream), "building a table");
@@ -600,7 +601,7 @@ JoinJob::finish_tables(std::vector<BuildingTable> *building)
 		switch (finish_join_table(outcomes_->sides[of.number].table, &of.plan, &level.table))
 		{
 			case JoinTableEnd::Done:
-				count_build(of.plan.table_bytes);
+				count_build(of.number != split_ ? of.plan.table_bytes : 0);
 				break;
 			case JoinTableEnd::Again:
 				release(level.table_memory);

@@ -41,7 +41,7 @@ namespace {
 
 constexpr size_t REASON_BYTES = 128;
 constexpr size_t WHY_BYTES = 256;
-/* A join for which memory is short: in one pass, in as many as are thought to fit, in twice as many. */
+/* A join for which memory is short: in one pass, in as many as are thought to fit, in more if they do not. */
 constexpr int JOIN_ATTEMPTS = 3;
 /* estimate() looks up at most so many tablets, and takes the others to be alike. */
 constexpr uint32_t ESTIMATE_TABLETS = 32;
