@@ -344,7 +344,8 @@ JoinJob::passes_that_fit() const
 	{
 		const uint64_t side = side_bytes(split, passes, &temp);
 
-		if (others + side + std::max(temp, std::min(STAGING_BYTES, room / 8)) + least_bytes_ <= room)
+		/* groups and batches are to find room, too */
+		if (others + side + std::max(temp, std::min(STAGING_BYTES, room / 8)) + std::max(least_bytes_, room / 8) <= room)
 			return passes;
 	}
 	return 0;
