@@ -173,7 +173,7 @@ JoinPlan::of(const DeviceJobRequest &request, uint32_t shared_bytes, const char 
 		last->source_.resize((request.program->size + 7) / 8);
 		memcpy(last->source_.data(), request.program, request.program->size);
 		last->params_.assign(request.params, request.params + request.nparams);
-		split_join(reinterpret_cast<const Program *>(last->source_.data()), &last->split_);
+		split_join(reinterpret_cast<const Program *>(last->source_.data()), &last->split_, false);
 		last->reason_ = last->split_.failure != nullptr ? last->split_.failure : refusal_of(request.program);
 		last->key_ = key;
 	}

@@ -41,6 +41,7 @@ namespace {
 
 constexpr size_t REASON_BYTES = 128;
 constexpr size_t WHY_BYTES = 256;
+constexpr std::chrono::seconds REFUSALS_APART(1);	/* in the log */
 /* A join for which memory is short: in one pass, in as many as are thought to fit, in more if they do not. */
 constexpr int JOIN_ATTEMPTS = 3;
 /* estimate() looks up at most so many tablets, and takes the others to be alike. */
@@ -118,6 +119,7 @@ private:
 	std::vector<std::unique_ptr<CudaDevice>> devices_;
 	uint32_t	shared_bytes_ = 0;	/* of a multiprocessor, the least of the devices' */
 	std::atomic<bool> ready_{false};
+	mutable std::atomic<std::chrono::steady_clock::duration> refusal_logged_{};	/* when */
 };
 
 CudaLibrary::CudaLibrary(const DeviceOptions &options, int ndevices) : options_(options)
@@ -636,9 +638,14 @@ CudaLibrary::finish(CudaDevice *device, const std::function<void()> &job, const 
 	catch (const Refusal &r)
 	{
 		snprintf(reason, REASON_BYTES, "%s", r.why.c_str());
-		/* The server's log is where one looks why the CPU ran it. */
-		if (r.memory)
+		/* The server's log is where one looks why the CPU ran it; many are alike. */
+		const auto	now = std::chrono::steady_clock::now().time_since_epoch();
+
+		if (r.memory && now - refusal_logged_.load() >= REFUSALS_APART)
+		{
+			refusal_logged_.store(now);
 			options_.log(("device " + std::to_string(device->index()) + ": a job was refused: " + r.why).c_str());
+		}
 	}
 	catch (const CudaFailure &failure)
 	{

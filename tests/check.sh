@@ -49,7 +49,7 @@ failures_of() {
 	local log=$1 lines=$2 names why
 	names=$(sed -nE -e 's/^\[  FAILED  \] ([^ ,]+\.[^ ,]+).*/\1/p' -e 's/^(test )? *([^ ]+) +\.\.\. FAILED.*/\2/p' \
 		-e '/^(not ok [0-9]|SHORT in |WRONG|that is less than )/p' "$log" | awk '!seen[$0]++')
-	why=$(grep -hE -A 2 '(: Failure$|^DIFFERENCE|FAILED: )|: (fatal )?error: |ERROR: [A-Za-z]+Sanitizer|WARNING: ThreadSanitizer|runtime error: |^#   Failed|^#  +(got|expected): |^diff -U3 |^[-+][^-+]|^[A-Za-z.0-9]*Error: ' "$log" |
+	why=$(grep -hE -A 2 '(: Failure$|^DIFFERENCE|FAILED: )|: (fatal )?error: |ERROR: [A-Za-z]+Sanitizer|WARNING: ThreadSanitizer|runtime error: |^#   Failed|^#  +(got|expected): |^diff -U3 |error running SQL| timed out|^[0-9a-z_]+-.* at [^ ]+ line [0-9]+\.$|^[-+][^-+]|^[A-Za-z.0-9]*Error: ' "$log" |
 		grep -vE '^(--$|--- |\+\+\+ |@@)' | awk '!seen[$0]++')
 	if [ -z "$names$why" ]; then
 		tail -n "$lines" "$log"

@@ -32,6 +32,8 @@ namespace gpuvm {
 
 /* Tablets begin at whole pages of the arena's allocator: so far apart they are still neighbours. */
 constexpr uint64_t PREPARE_GAP = 64 * 1024;
+/* A join with so little for its inner sides that it has more passes is as well PostgreSQL's. */
+constexpr uint32_t MOST_SHORTAGES = 4;
 
 static_assert(sizeof(Job::device_refusal) == 128 && sizeof(Job::failure) == 128, "as the device ABI has it");
 
@@ -481,12 +483,13 @@ enum class Attempt
 	Done,
 	Failed,						/* as Job.failure says */
 	ShortOfMemory,				/* likewise; nothing has left, so it may be begun again */
+	ShortByPasses,				/* likewise, and an inner side may be made in more of them */
 	ShortByThreads,				/* likewise, and each thread had a table of groups of its own */
 	ShortOfSets					/* likewise: what other sessions keep is in the way */
 };
 
 static Attempt
-try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell, bool one_thread)
+try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell, uint32_t shortages, bool one_thread)
 {
 	const bool	has_program = job->kind == JobKind::Run || job->kind == JobKind::Window;
 	RunsProgram	runs(context->arena.header(), has_program ? job->program_hash : 0);
@@ -507,6 +510,7 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		}
 		if (one_thread)
 			request.threads = 1;
+		request.shortages = shortages;
 		request.account = sets->account();
 		io.emplace(request, job, doorbell, context->processors, share);
 
@@ -543,6 +547,8 @@ try_job(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, D
 		io->unclaim_all();
 	if (outcome == Attempt::ShortOfSets)
 		return outcome;
+	if (request.program != nullptr && !request.others.empty() && may_pass(request) && shortages < MOST_SHORTAGES)
+		return Attempt::ShortByPasses;
 	return request.program != nullptr && request.program->grouped && most_threads(request, context->pool) > 1
 		? Attempt::ShortByThreads : Attempt::ShortOfMemory;
 }
@@ -588,7 +594,10 @@ log_shortage(EngineContext *context, const Job *job, const JobMemory::Refusal &r
 			 job->device_refusal[0] ? "; the device: " : "", job->device_refusal);
 }
 
-/* What finds no memory is begun again when there is some; at last by one thread, which needs one table where many need one each. */
+/*
+ * What finds no memory is begun again when there is some; where there is no more, a join with less for its inner sides, and at last by one
+ * thread, which needs one table where many need one each.
+ */
 static bool
 run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell)
 {
@@ -596,13 +605,13 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 	JobMemory::Use uses(&memory);
 	const auto	ended = [&] { return job->cancel.load() != 0 || doorbell->gone(); };
 	std::chrono::nanoseconds waited{0};
-	uint32_t	restarts = 0;
+	uint32_t	restarts = 0, shortages = 0;
 	Attempt		outcome = Attempt::Failed;
 
 	for (bool one_thread = false;; restarts++)
 	{
 		reset_outcome(job);
-		outcome = try_job(context, sets, share, job, doorbell, one_thread);
+		outcome = try_job(context, sets, share, job, doorbell, shortages, one_thread);
 		if (outcome == Attempt::Done || outcome == Attempt::Failed)
 			break;
 		if (outcome != Attempt::ShortOfSets)
@@ -617,9 +626,12 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 		waited += std::chrono::steady_clock::now() - since;
 		if (goes_on)
 			continue;
-		if (outcome != Attempt::ShortByThreads || ended())
+		if (ended() || (outcome != Attempt::ShortByPasses && outcome != Attempt::ShortByThreads))
 			break;
-		one_thread = true;
+		if (outcome == Attempt::ShortByPasses)
+			shortages++;
+		else
+			one_thread = true;
 	}
 	job->waits.store(0);
 	job->restarts = restarts;

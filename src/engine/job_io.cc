@@ -178,4 +178,19 @@ JobIo::wait_for_buffer()
 	return !stopping();
 }
 
+int
+JobIo::claim_or_wait()
+{
+	int			buffer;
+
+	while (!stopping())
+	{
+		if ((buffer = claim_buffer()) >= 0)
+			return buffer;
+		if (!wait_for_buffer())
+			break;
+	}
+	return -1;
+}
+
 }  // namespace gpuvm

@@ -43,6 +43,8 @@ public:
 
 	/* Owner only. Suspends the job until the backend has taken rows; false when it is to end. */
 	bool		wait_for_buffer() override;
+	/* Owner only. A buffer, however long it takes; -1 when the job is to end. */
+	int			claim_or_wait();
 
 	/* Once rows were handed over, wait_for_buffer() waits so long and then ends the work: yielded(). 0: for ever. */
 	void		set_patience(std::chrono::milliseconds patience) { patience_ = patience; }

@@ -25,7 +25,7 @@ join_cursor(const RequestCursor &from)
  * Groups, and rows of a set, do not mind in which order they come. Rows on their way to the backend have numbers that a
  * second run is to give them, too, whatever memory it finds.
  */
-static bool
+bool
 may_pass(const Request &request)
 {
 	return request.program->grouped || (request.sink.set != 0 && request.order.empty());
@@ -38,7 +38,7 @@ JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *po
 	for (const RequestCursor &other : request.others)
 		cursors_.push_back(join_cursor(other));
 	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(), request.build_limit,
-							request.maps.data(), request.patterns.data(), indexes, request.text_keys.get(), may_pass(request));
+							request.maps.data(), request.patterns.data(), indexes, request.text_keys.get(), may_pass(request), request.shortages);
 }
 
 void

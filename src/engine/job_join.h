@@ -13,6 +13,9 @@
 
 namespace gpuvm {
 
+/* May its inner sides be built and met in passes? */
+bool		may_pass(const Request &request);
+
 class JoinBuild final : public PoolTask
 {
 public:

@@ -511,7 +511,7 @@ JobRun::run_rest()
 
 	join_->begin_rest(state.get());
 	join_->set_stop(state.get(), &stop);
-	while ((buffer = claim_or_wait()) >= 0)
+	while ((buffer = io_->claim_or_wait()) >= 0)
 	{
 		const JoinPart part = join_->run_part(state.get(), request_.areas[buffer], request_.capacity);
 
@@ -532,22 +532,6 @@ JobRun::run_rest()
 	pairs_.fetch_add(join_->pairs(state.get()), std::memory_order_relaxed);
 }
 
-/* A buffer, however long it takes; -1 when the job is to end. */
-int
-JobRun::claim_or_wait()
-{
-	int			buffer;
-
-	while (!io_->stopping())
-	{
-		if ((buffer = io_->claim_buffer()) >= 0)
-			return buffer;
-		if (!io_->wait_for_buffer())
-			break;
-	}
-	return -1;
-}
-
 void
 JobRun::emit_groups(const CpuState *state)
 {
@@ -556,7 +540,7 @@ JobRun::emit_groups(const CpuState *state)
 
 	for (uint64_t from = 0; from < ngroups;)
 	{
-		int			buffer = claim_or_wait();
+		int			buffer = io_->claim_or_wait();
 
 		if (buffer < 0)
 			return;
@@ -580,7 +564,7 @@ JobRun::emit_group_count(const CpuState *state)
 	uint64_t	ngroups = cpu_->ngroups(state);
 	Type		type = Type::I64;
 	ResultColumnLayout at;
-	int			buffer = claim_or_wait();
+	int			buffer = io_->claim_or_wait();
 
 	if (buffer < 0)
 		return;
@@ -595,7 +579,7 @@ JobRun::new_groups()
 {
 	std::unique_ptr<CpuState> state = cpu_->new_state();
 
-	cpu_->set_spill(state.get(), spill_.get());
+	cpu_->set_spill(state.get(), &spill_);
 	return state;
 }
 
@@ -686,11 +670,10 @@ JobRun::run()
 		}
 	};
 
-	spill_ = std::make_unique<JobSpill>(job_, io_, most_threads(request_, pool_));
 	if (!request_.order.empty() && request_.stage == nullptr)
 	{
 		sort_ = std::make_unique<JobSort>(request_, io_, pool_, set_);
-		sort_->set_spill(spill_.get());
+		sort_->set_spill(&spill_);
 	}
 	split(request_.program->grouped || (collects() && join_) ? group_step() : sort_ ? JobSort::AREA_ROWS
 		  : set_ != nullptr ? SetBuild::AREA_ROWS : request_.unit_rows);

@@ -42,7 +42,8 @@ class JobRun final : public PoolTask
 public:
 	/* `set`: what the request's last program gives becomes one; or nullptr. */
 	JobRun(const Request &request, const JobWork &work, const CpuJob *cpu, Job *job, JobIo *io, WorkerPool *pool, SetBuild *set)
-		: request_(request), work_(work), cpu_(cpu), job_(job), io_(io), pool_(pool), set_(request.stage == nullptr ? set : nullptr) {}
+		: request_(request), work_(work), cpu_(cpu), job_(job), io_(io), pool_(pool), set_(request.stage == nullptr ? set : nullptr),
+		  spill_(job, io, most_threads(request, pool)) {}
 	/* A join, built. */
 	JobRun(const Request &request, const JobWork &work, JoinBuild *build, Job *job, JobIo *io, WorkerPool *pool, SetBuild *set)
 		: JobRun(request, work, static_cast<const CpuJob *>(build->join()), job, io, pool, set) { build_ = build; join_ = build->join(); }
@@ -111,7 +112,6 @@ private:
 	void		work_parts(bool owner);
 	void		emit_groups(const CpuState *state);
 	void		emit_group_count(const CpuState *state);
-	int			claim_or_wait();
 
 	const Request &request_;
 	const JobWork &work_;
@@ -123,7 +123,7 @@ private:
 	JobIo	   *io_;
 	WorkerPool *pool_;
 	SetBuild   *set_;			/* what the program gives goes there, if not nullptr */
-	std::unique_ptr<JobSpill> spill_;	/* of groups, and of what is sorted */
+	JobSpill	spill_;			/* of groups, and of what is sorted */
 	std::unique_ptr<JobSort> sort_;	/* or none: what the program gives leaves as it comes */
 	std::vector<Range> ranges_;
 	std::unique_ptr<std::atomic<bool>[]> touched_;	/* per tablet */

@@ -44,6 +44,13 @@ JobSort::take(SortRows *rows, uint32_t n)
 		io_->fail(sort_.refusal());
 }
 
+/* Of a buffer each. */
+uint32_t
+JobSort::units() const
+{
+	return static_cast<uint32_t>((sort_.nrows() + request_.capacity - 1) / request_.capacity);
+}
+
 uint32_t
 JobSort::rows_of(uint32_t unit) const
 {
@@ -161,11 +168,10 @@ JobSort::take_groups(const CpuJob *cpu, const CpuState *groups)
 	share(Work::Groups, static_cast<uint32_t>((cpu->ngroups(groups) + SORT_CHUNK_ROWS - 1) / SORT_CHUNK_ROWS));
 }
 
-/* Units of a buffer each. */
 void
 JobSort::emit()
 {
-	const uint32_t nunits = static_cast<uint32_t>((sort_.nrows() + request_.capacity - 1) / request_.capacity);
+	const uint32_t nunits = units();
 
 	next_.store(0);
 	while (!io_->stopping())
@@ -180,17 +186,14 @@ JobSort::emit()
 void
 JobSort::emit_merged()
 {
-	const uint32_t nunits = static_cast<uint32_t>((sort_.nrows() + request_.capacity - 1) / request_.capacity);
-	int			buffer;
+	const uint32_t nunits = units();
 
-	for (uint32_t unit = 0; unit < nunits && !io_->stopped();)
+	for (uint32_t unit = 0; unit < nunits && !io_->stopped(); unit++)
 	{
-		if ((buffer = io_->claim_buffer()) < 0)
-		{
-			if (!io_->wait_for_buffer())
-				break;
-			continue;
-		}
+		const int	buffer = io_->claim_or_wait();
+
+		if (buffer < 0)
+			break;
 		sort_.take_merged(rows_of(unit), request_.areas[buffer], request_.capacity);
 		/* texts are not compared any more once the job stops */
 		if (io_->stopping())
@@ -198,7 +201,7 @@ JobSort::emit_merged()
 			io_->unclaim(buffer);
 			break;
 		}
-		publish(unit++, buffer);
+		publish(unit, buffer);
 	}
 }
 

@@ -48,6 +48,7 @@ private:
 	void		work(bool owner);
 	void		emit();
 	void		emit_merged();
+	uint32_t	units() const;
 	uint32_t	rows_of(uint32_t unit) const;
 	void		publish(uint32_t unit, int buffer);
 

@@ -24,7 +24,8 @@ constexpr uint64_t MARGIN = uint64_t(2) << 20;
 
 JobSpill::~JobSpill()
 {
-	job_->spilled = bytes_.load();
+	/* what came before a stage lives until the stage has ended, whose bytes lie where its own lay */
+	job_->spilled = std::max(job_->spilled, bytes_.load());
 	if (fd_.load() >= 0)
 		close(fd_.load());
 }

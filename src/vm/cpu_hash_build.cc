@@ -119,7 +119,7 @@ JoinTable::choose_form()
 
 	lo_ = static_cast<uint64_t>(lo);
 	if (keys_.size() == 1 && is_slot_type(keys_[0].type) && range != 0
-		&& (range <= std::max(SMALL_RANGE, 4 * nvalid_) || (range <= THIN_RANGE && range <= 16 * nvalid_)))
+		&& (range <= std::max(SMALL_RANGE, 4 * nvalid_) || (!compact_ && range <= THIN_RANGE && range <= 16 * nvalid_)))
 	{
 		nslots_ = range;
 		form_ = even && range == nvalid_ ? Form::Identity : Form::Unique;
@@ -450,6 +450,7 @@ JoinTable::begin_phase()
 					return 0;
 				}
 				form_ = Form::Ranges;
+				slots_ = Pages();
 				begin_parts();
 				phase_ = Phase::Histogram;
 				return nruns;

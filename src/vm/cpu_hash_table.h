@@ -73,6 +73,8 @@ class JoinTable
 public:
 	/* The columns outlive the table. There are fewer than 2^32 - 1 rows. */
 	void		set_rows(std::vector<JoinColumn> keys, std::vector<JoinRun> runs, bool sorted = false);
+	/* Memory is short: no slots for ranges of which most are empty. 40 bytes a row are enough then. */
+	void		set_compact() { compact_ = true; }
 
 	/* Building, as in CpuJoin: phases of tasks. */
 	uint32_t	begin_phase();
@@ -140,6 +142,7 @@ private:
 	bool		packed_ = true;		/* keys fit one word, or there is one */
 	bool		short_key_ = false;	/* there is one, of at most 32 bits */
 	bool		sorted_ = false;
+	bool		compact_ = false;
 	bool		narrow_ = false;	/* codes have 32 bits */
 	uint64_t	nvalid_ = 0;
 	uint64_t	lo_ = 0;		/* of the keys that are slots */

@@ -463,10 +463,10 @@ JoinProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) cons
 std::unique_ptr<CpuJoin>
 CpuJoin::create(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
 				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys,
-				bool may_pass)
+				bool may_pass, uint32_t shortages)
 {
 	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit, maps, patterns, indexes, text_keys,
-												   may_pass);
+												   may_pass, shortages);
 }
 
 }  // namespace gpuvm

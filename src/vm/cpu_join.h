@@ -92,7 +92,7 @@ public:
 	static std::unique_ptr<CpuJoin> create(const Program *program, const ParamValue *params, uint32_t nparams,
 										   const JoinCursor *cursors, uint64_t build_limit, const CodeMap *maps = nullptr,
 										   const TextPattern *const *patterns = nullptr, JoinIndexes *indexes = nullptr,
-										   TextKeys *text_keys = nullptr, bool may_pass = false);
+										   TextKeys *text_keys = nullptr, bool may_pass = false, uint32_t shortages = 0);
 
 	/* -- building ---------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "vm/cpu_join_job.h"
+#include "vm/join_filter.h"
 
 namespace gpuvm::cpu_join {
 
@@ -52,12 +53,12 @@ saturating_product(uint64_t a, uint64_t b)
 
 JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
 						 uint64_t build_limit, const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes,
-						 TextKeys *text_keys, bool may_pass)
+						 TextKeys *text_keys, bool may_pass, uint32_t shortages)
 	: program_(program), params_(params), nparams_(nparams), maps_(maps), text_keys_(text_keys), cursors_(cursors), indexes_(indexes), limit_(build_limit),
-	  may_pass_(may_pass)
+	  may_pass_(may_pass), shortages_(shortages)
 {
 	figures_.passes = 1;
-	split_join(program, &split_);
+	split();
 	refusal_ = split_.failure;
 	if (refusal_)
 		return;
@@ -81,6 +82,33 @@ JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint3
 	program_result_types(program, result_types_.data());
 }
 
+/* May the program of a side set an error, for all that is known of its columns? */
+bool
+JoinProgram::side_may_raise(const JoinStage &stage, const JoinCursor &cursor) const
+{
+	std::vector<ValueRange> columns;
+
+	for (uint32_t c = 0; c < cursor.ncols; c++)
+		columns.push_back(column_range(cursor.columns[c]));
+	return gpuvm::may_raise(stage.program(), params_, columns.data(), maps_);
+}
+
+/* What reads one side alone is moved out of loops that there will be, where that may raise no error which no row would have met. */
+void
+JoinProgram::split()
+{
+	bool		moves = cursors_[0].total_rows >= FEW_LANES;
+
+	split_join(program_, &split_, moves);
+	if (!moves)
+		return;
+	moves = split_.failure == nullptr && !(split_.first.moved && side_may_raise(split_.first, cursors_[0]));
+	for (size_t i = 0; moves && i < split_.levels.size(); i++)
+		moves = !(split_.levels[i].build.moved && side_may_raise(split_.levels[i].build, cursors_[i + 1]));
+	if (!moves)
+		split_join(program_, &split_, false);
+}
+
 std::vector<ValueRange>
 JoinProgram::result_ranges(const CpuProgram &of) const
 {
@@ -99,9 +127,9 @@ JoinProgram::result_ranges(const CpuProgram &of) const
 
 /* What the task's rows take, by pages. */
 uint64_t
-JoinProgram::bytes_of_task(const BuildSide &side, const BuildSide::Task &task)
+JoinProgram::bytes_of_task(const BuildSide &side, const BuildSide::Task &task) const
 {
-	const uint64_t rows = std::min<uint64_t>(align_up(task.n, PAGE_ROWS), task.last - task.first);
+	const uint64_t rows = counted_ ? task.n : std::min<uint64_t>(align_up(task.n, PAGE_ROWS), task.last - task.first);
 
 	return rows * side.bytes_a_row;
 }
@@ -247,6 +275,8 @@ JoinProgram::rows_done()
 
 			side.building->table.set_rows({columns.begin(), columns.begin() + static_cast<long>(level->split->key_types.size())},
 										  side.built->runs, level->split->range != 0);
+			if (counted_)
+				side.building->table.set_compact();
 		}
 	}
 	check_limit();
@@ -270,12 +300,9 @@ JoinProgram::begin_phase()
 		}
 		if (refusal_)
 			return 0;
-		if (!bounds_fit())
+		if (counts_first())
 		{
-			for (const std::unique_ptr<Level> &level : levels_)
-				if (has_bins(*level))
-					level->side.bins.assign(level->side.tasks.size() * JOIN_BINS, 0);
-			phase_ = Phase::Count;
+			begin_counting();
 			if (!row_tasks_.empty())
 				return static_cast<uint32_t>(row_tasks_.size());
 		}
@@ -300,6 +327,8 @@ JoinProgram::begin_phase()
 		phase_ = Phase::Tables;
 		if (!rows_done())
 		{
+			if (build_errors_ == 0 && count_instead())
+				return static_cast<uint32_t>(row_tasks_.size());
 			phase_ = Phase::Done;
 			return 0;
 		}
@@ -315,7 +344,7 @@ JoinProgram::begin_phase()
 
 		check_limit();
 		if (refusal_)
-			return 0;
+			return count_instead() ? static_cast<uint32_t>(row_tasks_.size()) : 0;
 		if (n > 0)
 			return n;
 	}

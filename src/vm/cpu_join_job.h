@@ -174,7 +174,7 @@ class JoinProgram final : public CpuJoin
 {
 public:
 	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
-				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys, bool may_pass);
+				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys, bool may_pass, uint32_t shortages);
 
 	uint32_t	begin_phase() override;
 	bool		next_pass() override;
@@ -228,6 +228,8 @@ private:
 	CpuState   *end_state(const CpuState *state) const { return static_cast<const JoinState *>(state)->levels.back()->tail.get(); }
 	bool		grouped() const { return program_->grouped; }
 
+	void		split();
+	bool		side_may_raise(const JoinStage &stage, const JoinCursor &cursor) const;
 	void		find_index(size_t level);
 	void		keep_indexes();
 	void		list_tasks(size_t level);
@@ -235,11 +237,15 @@ private:
 	void		task_rows(Level &level, BuildSide::Task &task);
 	bool		rows_done();
 	void		check_limit();
-	static uint64_t bytes_of_task(const BuildSide &side, const BuildSide::Task &task);
+	uint64_t	bytes_of_task(const BuildSide &side, const BuildSide::Task &task) const;
 
 	/* cpu_join_passes.cc */
-	uint64_t	room() const;
-	bool		bounds_fit() const;
+	uint64_t	memory_for(uint64_t wanted) const;
+	uint64_t	room(uint64_t wanted) const;
+	bool		counts_first() const;
+	void		begin_counting();
+	bool		count_instead();
+	static void drop_rows(BuildSide *side);
 	static uint64_t bytes_of_rows(const Level &level, uint64_t rows);
 	static bool has_bins(const Level &level);
 	static uint64_t rows_counted(const Level &level);
@@ -317,6 +323,7 @@ private:
 
 	/* passes */
 	const bool	may_pass_;
+	const uint32_t shortages_;	/* how often the job found no memory with all there is */
 	bool		counted_ = false;	/* tasks know how many rows they have, and these lie close together */
 	size_t		parted_ = NO_LEVEL;	/* the level that is built in passes, */
 	bool		by_hash_ = false;	/* by JOIN_BINS, or else by tasks: */

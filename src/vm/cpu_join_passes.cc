@@ -1,7 +1,11 @@
 /*
- * cpu_join_passes.cc: inner sides that may not fit memory. Their rows are counted before memory is taken for them, so that what a
+ * cpu_join_passes.cc: inner sides that do not fit memory. Their rows are counted before memory is taken for them, so that what a
  * condition leaves out takes none. Where they still do not fit, one level's rows are built and met in several passes, and all
  * rows of cursor 0 go through the levels in each.
+ *
+ * How much a table takes is known when it is there. So first only rows count, of which there is a bound; if the job then finds no
+ * memory, or the sides come to more than they may, they are counted, with as much for their tables as any may take. A job that
+ * finds none again, as its groups grow beside them, is left half as much for them each time.
  *
  * A pass has the rows whose keys' hashes lie in its share, and the lanes whose do: what is equal meets in one pass, and
  * a lane or a row is in one pass only, so every kind of join is what it is without passes. Of an inner join without such
@@ -21,7 +25,8 @@ uint64_t	join_room = 0;
 namespace {
 
 constexpr uint32_t STEP_ROWS = 4 * VECTOR;	/* that are looked at before some of them are kept */
-constexpr uint64_t TABLE_BYTES = 40;	/* a row, at most, but for a few small tables */
+constexpr uint64_t TABLE_BYTES = 40;	/* a row, of compact ones at most, but for a few small tables */
+constexpr uint32_t MOST_PASSES = 32;	/* PostgreSQL's plan, which writes what does not fit into files, is as fast then */
 
 /* Low bits of the hash: slots and groups are found by the first ones. */
 uint32_t
@@ -52,15 +57,15 @@ copy_values(const JoinColumn &from, const uint16_t *rows, uint32_t n, char *to)
 
 }  // namespace
 
-/* Bytes that the inner sides which are to be built may take. */
+/* Memory that there is for the inner sides which are to be built, if they want so much. */
 uint64_t
-JoinProgram::room() const
+JoinProgram::memory_for(uint64_t wanted) const
 {
 	JobMemory  *const job = JobMemory::current();
-	/* the rest is for threads, groups and rows */
-	const uint64_t left = join_room != 0 ? join_room : job == nullptr ? UINT64_MAX : job->budget()->left(job) / 4 * 3;
 
-	return limit_ > 0 ? std::min(limit_, left) : left;
+	if (join_room != 0)
+		return join_room;
+	return job == nullptr ? UINT64_MAX : job->budget()->most(job, wanted);
 }
 
 uint64_t
@@ -69,17 +74,100 @@ JoinProgram::bytes_of_rows(const Level &level, uint64_t rows)
 	return rows * (level.side.bytes_a_row + (level.split->sought ? TABLE_BYTES : 0));
 }
 
-/* Do the sides fit, if no row is left out? */
+/* Are the sides to be counted before anything is taken for them, as they would not fit if no row is left out? */
 bool
-JoinProgram::bounds_fit() const
+JoinProgram::counts_first() const
 {
-	const uint64_t most = room();
+	const bool	tables = may_pass_ && (shortages_ > 0 || join_room != 0);
 	uint64_t	bytes = 0;
 
 	for (const std::unique_ptr<Level> &level : levels_)
 		if (level->side.building)
-			bytes += bytes_of_rows(*level, level->side.building->reserved);
-	return bytes <= most;
+		{
+			const uint64_t rows = level->side.building->reserved;
+
+			bytes += tables ? bytes_of_rows(*level, rows) : rows * level->side.bytes_a_row;
+		}
+	return bytes > (tables ? room(bytes) : memory_for(bytes));
+}
+
+/* What counted sides may take. */
+uint64_t
+JoinProgram::room(uint64_t wanted) const
+{
+	const uint64_t memory = memory_for(wanted);
+	/* the rest is for threads, groups and rows */
+	uint64_t	bytes = join_room != 0 ? memory : memory / 4 * 3 >> (shortages_ > 0 ? shortages_ - 1 : 0);
+
+	if (limit_ > 0)
+	{
+		uint64_t	found = 0;
+
+		for (const std::unique_ptr<Level> &level : levels_)
+			found += level->side.building ? 0 : level->side.bytes();
+		bytes = std::min(bytes, limit_ - std::min(limit_, found));
+	}
+	return bytes;
+}
+
+/* All tasks, to be counted. */
+void
+JoinProgram::begin_counting()
+{
+	row_tasks_.clear();
+	for (size_t i = 0; i < levels_.size(); i++)
+	{
+		const Level &level = *levels_[i];
+
+		if (has_bins(level))
+			levels_[i]->side.bins.assign(level.side.tasks.size() * JOIN_BINS, 0);
+		for (size_t t = 0; t < level.side.tasks.size(); t++)
+			row_tasks_.emplace_back(i, t);
+	}
+	phase_ = Phase::Count;
+}
+
+/* Gives back a level's rows. */
+void
+JoinProgram::drop_rows(BuildSide *side)
+{
+	/* before others are made */
+	side->building = nullptr;
+	side->built = nullptr;
+	side->matched = Pages();
+	side->matched_bytes = 0;
+	side->built = side->building = std::make_shared<InnerRows>();
+}
+
+/* The sides have come to more than they may: begins again, if that may help; without indexes, so that no outcome depends on what ran before. */
+bool
+JoinProgram::count_instead()
+{
+	if (!may_pass_ || counted_)
+		return false;
+	refusal_ = nullptr;
+	for (size_t i = 0; i < levels_.size(); i++)
+	{
+		BuildSide  &side = levels_[i]->side;
+		const bool	found = !side.building;
+
+		drop_rows(&side);
+		if (!found)
+			continue;
+		side.key.clear();
+		list_tasks(i);
+	}
+	if (refusal_)
+		return false;
+	empty_ = false;
+	figures_.indexes_used = 0;
+	figures_.index_bytes = 0;
+	figures_.build_rows = 0;
+	figures_.build_bytes = 0;
+	rows_bytes_ = 0;
+	table_ = 0;
+	begin_counting();
+	return true;
 }
 
 uint64_t
@@ -225,6 +313,7 @@ void
 JoinProgram::place_counted(size_t number)
 {
 	BuildSide  &side = levels_[number]->side;
+	const bool	nullable = std::any_of(side.ranges.begin(), side.ranges.end(), [](const ValueRange &range) { return range.may_null; });
 	uint64_t	at = 0;
 
 	for (size_t i = 0; i < side.tasks.size(); i++)
@@ -233,7 +322,7 @@ JoinProgram::place_counted(size_t number)
 
 		side.tasks[i].at = at;
 		side.tasks[i].n = 0;
-		at += align_up(rows, 64);
+		at += nullable ? align_up(rows, 64) : rows;
 		if (rows > 0)
 			row_tasks_.emplace_back(number, i);
 	}
@@ -267,7 +356,6 @@ JoinProgram::part(const std::vector<uint64_t> &counts, uint64_t most)
 void
 JoinProgram::plan_passes()
 {
-	const uint64_t most = room();
 	std::vector<size_t> order;
 	uint64_t	all = 0;
 
@@ -283,6 +371,9 @@ JoinProgram::plan_passes()
 		if (has_bins(level) || level.split->kind == JoinKind::Inner)
 			order.push_back(i);
 	}
+
+	const uint64_t most = room(all);
+
 	if (!may_pass_ || all <= most)
 		return;
 	std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b)
@@ -308,8 +399,11 @@ JoinProgram::plan_passes()
 				counts.push_back(task.total);
 			pass_ends_ = part(counts, rows);
 		}
-		if (pass_ends_.empty())
+		if (pass_ends_.empty() || (pass_ends_.size() > MOST_PASSES && join_room == 0))
+		{
+			pass_ends_.clear();
 			continue;
+		}
 		parted_ = i;
 		levels_[i]->side.key.clear();	/* it is no index */
 		figures_.passes = static_cast<uint32_t>(pass_ends_.size());
@@ -341,12 +435,7 @@ JoinProgram::next_pass()
 	BuildSide  &side = levels_[parted_]->side;
 
 	pass_++;
-	/* before others are made */
-	side.building = nullptr;
-	side.built = nullptr;
-	side.matched = Pages();
-	side.matched_bytes = 0;
-	side.built = side.building = std::make_shared<InnerRows>();
+	drop_rows(&side);
 	row_tasks_.clear();
 	place_counted(parted_);
 	rows_bytes_ = 0;

@@ -9,7 +9,7 @@ namespace {
 
 /* Does it give the same value of the same row in every query, and every row a value? */
 bool
-is_plain(const Op &op)
+is_plain(const Op &op, bool raises)
 {
 	switch (form_of(op))
 	{
@@ -21,7 +21,7 @@ is_plain(const Op &op)
 				type_natural_width(op.type) >= type_natural_width(static_cast<Type>(op.p5));
 		case OpForm::UNARY: case OpForm::UNARY_IL: case OpForm::UNARY_LI: case OpForm::BINARY: case OpForm::SHIFT: case OpForm::FIELD:
 		case OpForm::LOGIC1: case OpForm::LOGIC2: case OpForm::NULLTEST: case OpForm::DISTINCT: case OpForm::PICK: case OpForm::SELECT:
-			return opcode_info[static_cast<int>(op.opcode)].errors == 0;
+			return !raises || opcode_info[static_cast<int>(op.opcode)].errors == 0;
 		default:
 			return false;
 	}
@@ -43,7 +43,8 @@ index_key(const JoinLevel &level, std::string *key)
 	{
 		const Op   &op = program->ops()[i];
 
-		if (!is_plain(op))
+		/* with what was moved nothing may raise */
+		if (!is_plain(op, !level.build.moved))
 		{
 			key->resize(before);
 			return false;

@@ -80,7 +80,7 @@ constexpr int NOWHERE = -1;
 class Splitter
 {
 public:
-	Splitter(const Program *program, JoinSplit *split) : program(program), split(split) {}
+	Splitter(const Program *program, JoinSplit *split, bool moves) : program(program), split(split), moves(moves) {}
 
 	void		run();
 
@@ -89,6 +89,7 @@ public:
 	int			definition[PROGRAM_MAX_REGS];	/* address of what writes the register */
 	const Program *program;
 	JoinSplit  *split;
+	const bool	moves;			/* what reads one side of a nested loop alone is computed before it */
 	std::vector<std::vector<bool>> used_at;	/* per item and place */
 
 	int			item_of(int reg);	/* NOWHERE for a constant */
@@ -98,6 +99,8 @@ public:
 private:
 	void		find_places();
 	int			hoist(int cross, int match, int cursor);
+	int			place_before(const Op &op, int level) const;
+	void		move_before(int level, int from, int match, int to);
 	void		find_uses();
 	void		choose_items();
 	void		build_stages();
@@ -474,11 +477,98 @@ Splitter::find_places()
 		place[i] = 2 * level + (condition ? 1 : 0);
 	}
 
+	for (int i = program->parallel + 1; moves && i < program->converge; i++)
+	{
+		int			match = i, to = i + 1;
+
+		if (op_at(i).opcode != Opcode::Cross)
+			continue;
+		while (op_at(match).opcode != Opcode::Match)
+			match++;
+		while (to < program->converge && !positions(op_at(to)))
+			to++;
+		move_before(op_at(i).p1, i + 1, match, to);
+	}
+
 	/* constants and columns among what was hoisted have no place: they are found by their readers */
 	for (int i = 0; i < program->parallel; i++)
 		if (op_at(i).opcode == Opcode::Parallel)
 			for (int j = i + 1; op_at(j).opcode != Opcode::HashInsert; j++)
 				place[j] = BUILD - op_at(i).p2;
+}
+
+bool
+may_move(const Op &op)
+{
+	const OpForm form = form_of(op);
+
+	return !is_constant(op) && !reads_row(op) && !jumps(op) && written(op) != nullptr && form != OpForm::COPY && form != OpForm::TEXTKEY &&
+		form != OpForm::TEXTCOMPARE;
+}
+
+/* Where an operation in the loop of a level may run instead, for what it reads; or NOWHERE. */
+int
+Splitter::place_before(const Op &op, int level) const
+{
+	bool		inner = false, outer = false;
+	int			last = 0;		/* the last level of what it reads of the outer side */
+
+	each_read(program, op, [&](int r) {
+		const Op   &from = op_at(definition[r]);
+		const int	at = place[definition[r]];
+		const int	of = is_constant(from) ? 0 : reads_row(from) ? from.p3 : at <= BUILD ? BUILD - at : at / 2;
+
+		if (is_constant(from))
+			return;
+		if (of == level && !(reads_row(from) ? !reads_text(from) : at == BUILD - level))
+			inner = outer = true;	/* reads a pair */
+		else if (of == level)
+			inner = true;
+		else
+		{
+			outer = true;
+			last = std::max(last, of);
+		}
+	});
+	if (inner == outer)
+		return NOWHERE;
+	if (inner)
+		return BUILD - level;
+	for (level--; level > last && !split->levels[level - 1].sought && split->levels[level - 1].kind != JoinKind::Full;)
+		level--;
+	return 2 * level;
+}
+
+/* Of a nested loop, [from, to): what reads one side alone is computed once a row of that side, and not for each pair. */
+void
+Splitter::move_before(int level, int from, int match, int to)
+{
+	const JoinKind kind = split->levels[level - 1].kind;
+	int			together = from;	/* before it, lanes may have parted */
+
+	for (int i = from; i < to; i++)
+	{
+		const Op   &op = op_at(i);
+
+		if (jumps(op))
+			together = std::max(together, op.p3);
+		if (i < together || place[i] < 2 * level || !may_move(op))
+			continue;
+
+		const int	before = place_before(op, level);
+
+		/* a row that goes on alone behind Match has nulls for the other side's columns, but not for what is made of them */
+		if (before != NOWHERE && (i < match || kind == JoinKind::Inner || (before >= 0 && kind != JoinKind::Full)))
+		{
+			JoinStage  &to = before < NOWHERE ? split->levels[level - 1].build : before == 0 ? split->first : split->levels[before / 2 - 1].tail;
+
+			/* of pairs, what may raise is not known yet */
+			if (before > 0 && opcode_info[static_cast<int>(op.opcode)].errors != 0)
+				continue;
+			to.moved = true;
+			place[i] = before;
+		}
+	}
 }
 
 void
@@ -579,6 +669,7 @@ Splitter::build_stages()
 		b.result_columns(types_of(split->levels[0].carried));
 		b.begin();
 		b.operations(boundary[0], boundary[1] - 1);
+		b.operations(boundary[1], program->converge);
 		b.result({}, split->levels[0].carried);
 		ok = b.finish() && ok;
 	}
@@ -615,7 +706,7 @@ Splitter::build_stages()
 					keys.push_back(static_cast<int>(program->aux()[op_at(insert).p3 + k]));
 			}
 			else
-				b.operations(from, match);
+				b.operations(from, to);
 			b.result(keys, of.payload);
 			ok = b.finish() && ok;
 		}
@@ -639,7 +730,10 @@ Splitter::build_stages()
 		b.begin();
 		b.operations(from, to);
 		if (!last)
+		{
+			b.operations(boundary[level + 1], program->converge);
 			b.result({}, split->levels[level].carried);
+		}
 		ok = b.finish() && ok;
 	}
 	if (!ok)
@@ -658,11 +752,10 @@ Splitter::run()
 }  // namespace
 
 void
-split_join(const Program *program, JoinSplit *split)
+split_join(const Program *program, JoinSplit *split, bool moves)
 {
-	auto		splitter = std::make_unique<Splitter>(program, split);
-
-	splitter->run();
+	*split = JoinSplit();
+	std::make_unique<Splitter>(program, split, moves)->run();
 }
 
 }  // namespace gpuvm

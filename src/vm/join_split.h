@@ -12,12 +12,14 @@
  *   build      a row program over the cursor: its own pipeline and then, as
  *              Result, the keys and the level's payload. For Cross: what reads
  *              nothing but the cursor, as far as it stands directly behind Cross (not
- *              of Full)
+ *              of Full), and values further behind, if they may be moved
  *   condition  not inner: what stands before Match, over a vector of pairs; the
  *              lanes that live at its end have matched. Absent if nothing does
  *   tail       what stands behind Match (inner: behind Seek or Cross), over a
  *              vector of pairs: a row program whose Result is the next level's
  *              `carried`, or the program's own end
+ *
+ * What reads nothing but the outer side of a Cross may stand in the program before it.
  *
  * The columns of condition and tail are items: carried ones, and payload.
  * Constants are repeated wherever they are used.
@@ -50,6 +52,7 @@ struct JoinStage
 {
 	std::vector<uint64_t> sealed;	/* empty: there is no such stage */
 	std::vector<int> columns;	/* condition and tail: the item that is column i */
+	bool		moved = false;	/* what stood in a loop behind it is in it */
 
 	bool		present() const { return !sealed.empty(); }
 	const Program *program() const { return reinterpret_cast<const Program *>(sealed.data()); }
@@ -77,8 +80,12 @@ struct JoinSplit
 	const char *failure = nullptr;	/* why the program cannot be cut: it exceeds a limit */
 };
 
-/* `program` is verified and has more than one cursor. Throws std::bad_alloc. */
-void		split_join(const Program *program, JoinSplit *split);
+/*
+ * `program` is verified and has more than one cursor. `moves`: what reads one side of a loop alone goes to that side's program, where
+ * it runs for rows that might never have come to it; so nothing may be in `first` and in builds, if they say `moved`, that may set an error.
+ * Throws std::bad_alloc.
+ */
+void		split_join(const Program *program, JoinSplit *split, bool moves);
 
 }  // namespace gpuvm
 

@@ -125,6 +125,22 @@ MemoryBudget::left(const JobMemory *job)
 	return waiting_.empty() || job->large() ? std::max(limit - std::min(limit, taken), small) : small;
 }
 
+uint64_t
+MemoryBudget::most(const JobMemory *job, uint64_t wanted)
+{
+	for (bool yielded = false;; yielded = true)
+	{
+		{
+			std::lock_guard<std::mutex> lock(mutex_);
+			const uint64_t bytes = ever(job);
+
+			if (bytes >= wanted || yielded || !yield_)
+				return bytes;
+		}
+		yield_();
+	}
+}
+
 bool
 MemoryBudget::take(JobMemory *job, uint64_t bytes)
 {

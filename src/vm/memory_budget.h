@@ -66,6 +66,8 @@ public:
 
 	/* The most that take() would give it, if nothing is given up for it. */
 	uint64_t	left(const JobMemory *job);
+	/* The most that it can ever have; less than `wanted` only if nothing more can be given up for it. */
+	uint64_t	most(const JobMemory *job, uint64_t wanted);
 
 	/* For `job`, or for nobody if it is nullptr. */
 	bool		take(JobMemory *job, uint64_t bytes);

@@ -25,7 +25,7 @@ workloads: papers       the papers' thirteen queries, as they are and wrapped in
            like         comparisons of texts without a dictionary: LIKE over TPC-H's comments of orders, at --scale
            numerics     sums of numerics in 1 to 131,072 groups
            distinct     DISTINCT aggregates and grouping sets
-           spill        GROUP BY within less memory than the groups take
+           spill        GROUP BY and joins within less memory than they take
            relational   the queries of He et al., filters by type, arithmetic of growing length
            order        ORDER BY with LIMIT 100 and of all rows
            changes      a table that changes: the check, changed blocks, VACUUM, and what writers pay

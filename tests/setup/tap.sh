@@ -24,6 +24,10 @@ rc=$?
 if [ $rc = 0 ]; then
 	rm -rf "$place"
 else
+	# Why a test ended early is in its log alone.
+	for log in "$place"/tmp_check/log/regress_log_*; do
+		grep -HE -B 8 'Tests were run but no plan|exited with [0-9]+ (before|just after)' "$log" | sed 's|^.*/regress_log_||' | cut -c -300
+	done
 	echo "the servers' logs are in $place"
 fi
 exit $rc

@@ -34,19 +34,33 @@ my %queries = (
 	'few groups, many rows' => 'SELECT f, r % 3 AS r3, count(*) c, sum(n) s FROM t GROUP BY 1, 2',
 	'a join' => 'SELECT a.k, count(*) c, sum(b.v) s FROM t a JOIN t b ON a.v = b.r WHERE a.f < 300 GROUP BY a.k');
 
-for my $name (sort keys %queries)
+# The engine answers as PostgreSQL does.
+sub answers
 {
-	my $query = "SELECT count(*), sum(hash_record_extended(q, 1)::numeric) FROM ($queries{$name}) q";
+	my ($name, $query) = @_;
 
 	is($node->safe_psql('postgres', "SET gpuvm.require = cpu; $query"), $node->safe_psql('postgres', "SET gpuvm.enabled = off; $query"), $name);
+	return;
 }
-for my $name ('keys without order', 'keys with slots', 'texts')
+
+sub spills_much
 {
-	my ($memory, $spilled) = $node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) SELECT * FROM ($queries{$name}) q ORDER BY c DESC LIMIT 10")
+	my ($name, $query) = @_;
+	my ($memory, $spilled) = $node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) $query")
 		=~ /Engine Memory: (\d+) kB.*Spilled: (\d+) kB/s;
 
 	cmp_ok($spilled // 0, '>', 10 * 1024, "$name: most were spilled");
 	cmp_ok($memory // 99 * 1024, '<=', 32 * 1024, 'there was no more memory');
+	return;
+}
+
+for my $name (sort keys %queries)
+{
+	answers($name, "SELECT count(*), sum(hash_record_extended(q, 1)::numeric) FROM ($queries{$name}) q");
+}
+for my $name ('keys without order', 'keys with slots', 'texts')
+{
+	spills_much($name, "SELECT * FROM ($queries{$name}) q ORDER BY c DESC LIMIT 10");
 }
 # of groups that another program reads
 like($node->safe_psql('postgres', 'SET gpuvm.require = cpu; EXPLAIN (ANALYZE) SELECT f % 10, count(DISTINCT k) FROM t GROUP BY 1'),
@@ -56,6 +70,24 @@ cmp_ok($node->safe_psql('postgres', q{SELECT value FROM gpuvm.stats WHERE counte
 $node->poll_query_until('postgres', q{SELECT temp_files > 5 AND temp_bytes > 100 << 20 FROM pg_stat_database WHERE datname = 'postgres'})
 	or fail('also in pg_stat_database');
 is_deeply([ files() ], [], 'no file stays');
+
+# Inner sides that do not fit are met in passes.
+my %joins = (
+	'groups' => 'SELECT a.f, count(*) c, sum(b.k) s, max(b.n) n FROM t a JOIN t b ON a.k = b.k GROUP BY a.f',
+	'two keys' => 'SELECT a.f, count(*) c, max(b.d) s FROM t a JOIN t b ON a.k = b.k AND a.r = b.r GROUP BY a.f',
+	'what is left' => 'SELECT a.f, count(*) c, count(b.v) b, sum(b.k) s FROM t a LEFT JOIN (SELECT * FROM t WHERE v % 20 > 0) b ON a.k = b.k GROUP BY a.f',
+	'of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.r) m FROM t a FULL JOIN (SELECT * FROM t WHERE f > 9) b ON a.k = b.k',
+	'what is not there' => 'SELECT f, count(*) c FROM t a WHERE NOT EXISTS (SELECT FROM t b WHERE b.k = a.k AND b.n > 1 AND b.d + b.r > a.f) GROUP BY f',
+	'keys far apart' => 'SELECT a.f, count(*) c, sum(b.k) s FROM t a JOIN t b ON a.r * 12 = b.v * 12 GROUP BY a.f',
+	'nulls' => 'SELECT a.f, count(*) c, count(b.v) b FROM t a LEFT JOIN t b ON a.n = b.d GROUP BY a.f',
+	'and another' => 'SELECT a.f, count(*) c, sum(b.k) s, sum(e.r) r FROM t a JOIN t b ON a.k = b.k LEFT JOIN (SELECT * FROM t WHERE v < 100000) e ON e.v = b.r GROUP BY a.f',
+	'groups that are spilled, too' => 'SELECT a.k, count(*) c, sum(b.k) s FROM t a JOIN t b ON a.k = b.k GROUP BY a.k');
+
+for my $name (sort keys %joins)
+{
+	answers("join: $name", "SELECT count(*), sum(hash_record_extended(q, 1)::numeric) FROM ($joins{$name}) q");
+	like($node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) $joins{$name}"), qr/Passes: ([2-9]|\d\d)/, 'in passes');
+}
 
 # Rows to be sorted, of which ties are told apart by the last key.
 my %sorts = (
@@ -68,15 +100,8 @@ my %sorts = (
 
 for my $name (sort keys %sorts)
 {
-	my $query = "SELECT count(*), sum(hashtextextended(z::text, i)::numeric) FROM (SELECT z, row_number() OVER () AS i FROM ($sorts{$name}) z) q";
-
-	is($node->safe_psql('postgres', "SET gpuvm.require = cpu; $query"), $node->safe_psql('postgres', "SET gpuvm.enabled = off; $query"), "sorted: $name");
-
-	my ($memory, $spilled) = $node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) $sorts{$name}")
-		=~ /Engine Memory: (\d+) kB.*Spilled: (\d+) kB/s;
-
-	cmp_ok($spilled // 0, '>', 10 * 1024, "$name: it was spilled");
-	cmp_ok($memory // 99 * 1024, '<=', 32 * 1024, 'there was no more memory');
+	answers("sorted: $name", "SELECT count(*), sum(hashtextextended(z::text, i)::numeric) FROM (SELECT z, row_number() OVER () AS i FROM ($sorts{$name}) z) q");
+	spills_much("sorted: $name", $sorts{$name});
 }
 {
 	my (undef, undef, $err) = $node->psql('postgres',

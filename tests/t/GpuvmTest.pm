@@ -148,7 +148,7 @@ sub leave_waiting
 	stop_engine($pid);
 	$session->query_until(qr/submitted/, "\\echo submitted\n$query;\n");
 	$node->poll_query_until('postgres', "SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $backend")
-	  or die "does not wait for gpuvmd: $query";
+	  or die "does not wait for gpuvmd: $query: " . $node->safe_psql('postgres', "SELECT row_to_json(a) FROM pg_stat_activity a WHERE pid = $backend");
 	return;
 }
 
