@@ -352,7 +352,8 @@ JoinProgram::run_rest_groups(CpuState *state, uint32_t part) const
 	JoinState  &s = of(state);
 
 	begin_rest(state);
-	if (std::count_if(levels_.begin(), levels_.begin() + static_cast<long>(rest_levels()), [](const auto &level) { return level->split->kind == JoinKind::Full; }) == 1)
+	if (std::count_if(levels_.begin(), levels_.begin() + static_cast<long>(rest_levels()),
+					  [](const auto &level) { return level->split->kind == JoinKind::Full; }) == 1)
 		s.rest_run = part;
 	advance(s);
 	s.levels.back()->tail->errors |= errors_of(s);

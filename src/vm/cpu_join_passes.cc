@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint32_t STEP_ROWS = 4 * VECTOR;	/* that are looked at before some of them are kept */
 constexpr uint64_t TABLE_BYTES = 40;	/* a row, of compact ones at most, but for a few small tables */
-constexpr uint32_t MOST_PASSES = 32;	/* PostgreSQL's plan, which writes what does not fit into files, is as fast then */
+constexpr uint32_t MOST_PASSES = 32;	/* each reads cursor 0, which PostgreSQL's plan reads once */
 
 /* Low bits of the hash: slots and groups are found by the first ones. */
 uint32_t
