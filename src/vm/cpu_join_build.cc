@@ -142,11 +142,9 @@ JoinProgram::list_tasks(size_t level)
 	InnerRows  &to = *side.building;
 	const JoinCursor &cursor = cursors_[level + 1];
 	const std::vector<Type> &types = side.program->result_types;
-	bool		nullable = false;
+	const bool	nullable = side.nullable();
 	uint64_t	at = 0;
 
-	for (const ValueRange &range : side.ranges)
-		nullable = nullable || range.may_null;
 	for (uint32_t t = 0; t < cursor.tablets.size(); t++)
 	{
 		const JoinTablet &tablet = cursor.tablets[t];

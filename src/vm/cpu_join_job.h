@@ -15,6 +15,7 @@
 #ifndef GPUVM_VM_CPU_JOIN_JOB_H
 #define GPUVM_VM_CPU_JOIN_JOB_H
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 
@@ -90,6 +91,10 @@ struct BuildSide
 	std::shared_ptr<const InnerRows> built;	/* the same, or the index */
 
 	uint64_t	bytes() const { return built->bytes + built->table.bytes() + matched_bytes; }
+	bool nullable() const
+	{
+		return std::any_of(ranges.begin(), ranges.end(), [](const ValueRange &range) { return range.may_null; });
+	}
 };
 
 /* Lanes on their way into a level. */

@@ -313,7 +313,7 @@ void
 JoinProgram::place_counted(size_t number)
 {
 	BuildSide  &side = levels_[number]->side;
-	const bool	nullable = std::any_of(side.ranges.begin(), side.ranges.end(), [](const ValueRange &range) { return range.may_null; });
+	const bool	nullable = side.nullable();
 	uint64_t	at = 0;
 
 	for (size_t i = 0; i < side.tasks.size(); i++)

@@ -557,17 +557,17 @@ Splitter::move_before(int level, int from, int match, int to)
 
 		const int	before = place_before(op, level);
 
+		if (before == NOWHERE)
+			continue;
 		/* a row that goes on alone behind Match has nulls for the other side's columns, but not for what is made of them */
-		if (before != NOWHERE && (i < match || kind == JoinKind::Inner || (before >= 0 && kind != JoinKind::Full)))
-		{
-			JoinStage  &to = before < NOWHERE ? split->levels[level - 1].build : before == 0 ? split->first : split->levels[before / 2 - 1].tail;
-
-			/* of pairs, what may raise is not known yet */
-			if (before > 0 && opcode_info[static_cast<int>(op.opcode)].errors != 0)
-				continue;
-			to.moved = true;
-			place[i] = before;
-		}
+		if (i > match && (kind == JoinKind::Full || (kind != JoinKind::Inner && before < NOWHERE)))
+			continue;
+		/* of pairs, what may raise is not known yet */
+		if (before > 0 && opcode_info[static_cast<int>(op.opcode)].errors != 0)
+			continue;
+		if (before <= 0)
+			(before == 0 ? split->first : split->levels[level - 1].build).moved = true;
+		place[i] = before;
 	}
 }
 

@@ -20,7 +20,8 @@ import time
 REAL = re.compile(r"^(float|real|double)")
 SLOW_SECONDS = 2.0
 LONG_SECONDS = 3.0
-FIGURES = ("Device", "Transfer", "Slices", "Engine Memory", "Spilled", "Passes", "Bytes Read", "Bytes Moved", "Engine Time", "Device Time", "VM Rows In", "VM Rows Out",
+FIGURES = ("Device", "Transfer", "Slices", "Engine Memory", "Spilled", "Passes",
+           "Bytes Read", "Bytes Moved", "Engine Time", "Device Time", "VM Rows In", "VM Rows Out",
            "VM Threads", "Tablets Scanned", "Tablets Skipped", "Check Time", "Blocks Served", "Delta Blocks", "Delta Rows", "Delta Time",
            "Pairs", "Build Rows", "Build Bytes")
 

@@ -1,4 +1,5 @@
-# Groups and rows to be sorted that find no memory in gpuvmd go into temporary files, which are PostgreSQL's: where they lie, how large they may be, and that they go.
+# Groups and rows to be sorted that find no memory in gpuvmd go into temporary files, which are PostgreSQL's: where they lie,
+# how large they may be, and that they go. Joins that find none are made in passes.
 use strict;
 use warnings;
 use FindBin;
@@ -80,7 +81,8 @@ my %joins = (
 	'what is not there' => 'SELECT f, count(*) c FROM t a WHERE NOT EXISTS (SELECT FROM t b WHERE b.k = a.k AND b.n > 1 AND b.d + b.r > a.f) GROUP BY f',
 	'keys far apart' => 'SELECT a.f, count(*) c, sum(b.k) s FROM t a JOIN t b ON a.r * 12 = b.v * 12 GROUP BY a.f',
 	'nulls' => 'SELECT a.f, count(*) c, count(b.v) b FROM t a LEFT JOIN t b ON a.n = b.d GROUP BY a.f',
-	'and another' => 'SELECT a.f, count(*) c, sum(b.k) s, sum(e.r) r FROM t a JOIN t b ON a.k = b.k LEFT JOIN (SELECT * FROM t WHERE v < 100000) e ON e.v = b.r GROUP BY a.f',
+	'and another' => 'SELECT a.f, count(*) c, sum(b.k) s, sum(e.r) r FROM t a JOIN t b ON a.k = b.k
+		LEFT JOIN (SELECT * FROM t WHERE v < 100000) e ON e.v = b.r GROUP BY a.f',
 	'groups that are spilled, too' => 'SELECT a.k, count(*) c, sum(b.k) s FROM t a JOIN t b ON a.k = b.k GROUP BY a.k');
 
 for my $name (sort keys %joins)

@@ -367,7 +367,7 @@ run_many(bool grouped, bool masks, bool passes = false, bool limited = false)
 	Tally		tally;
 
 	for (uint64_t seed = first; seed < first + n && !::testing::Test::HasFatalFailure(); seed++)
-		run_one(seed, grouped, masks, passes && !limited ? 100 + 130 * (seed % 12) : 0, limited, &tally);
+		run_one(seed, grouped, masks, passes && !limited ? 100 + 60 * (seed % 12) : 0, limited, &tally);
 	cpu_join::join_room = 0;
 	if (tally.programs < 100)
 		return;
@@ -379,7 +379,7 @@ run_many(bool grouped, bool masks, bool passes = false, bool limited = false)
 	}
 	else if (passes)
 	{
-		EXPECT_GT(tally.parted, tally.programs / 16);
+		EXPECT_GT(tally.parted, tally.programs / 14);
 	}
 	else
 	{
