@@ -49,7 +49,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 21 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 22 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 constexpr uint32_t MAX_ENGINE_THREADS = 1024;
@@ -316,8 +316,9 @@ struct ResultBuffer
  * over before stands; if the backend gave away nothing of it, it may still run
  * the whole query by other means. A full join has one unit more, numbered behind all
  * others and run after them: rows of inner cursors that nothing matched. Units of such
- * a join cannot be skipped. build_limit bounds what the other cursors' rows
- * and hash tables take in gpuvmd; a job that needs more fails before it hands over
+ * a join cannot be skipped. So can none of a join in passes (Job.passes): its rows are all of that last unit, held back
+ * until all are made, and in no order; a job that resumes is not made in passes. Where the other cursors' rows
+ * and hash tables find no memory, also in passes, the job fails before it hands over
  * a row. An inner side that is all rows of tablets with serials, none masked, may be kept as an index
  * for later jobs; what it takes counts as if the job had built it.
  *
@@ -410,8 +411,7 @@ static_assert(sizeof(JobStage) == 16, "sent between processes");
  *     row handed over. So it is with joins.
  *   - Rows come in units numbered 0, 1, 2 ..., each in one part, and a buffer is Full only when those of all units before were.
  *     Nothing else can be said of units: skip_units is 0, and Job.yielded is never set.
- *   - What is sorted takes at most build_limit bytes, next to what a join's inner sides take. What needs more goes into the job's
- *     file; with a small row_limit, or where it becomes a set, the job is Failed, "out of memory for sorting".
+ *   - What is sorted and finds no memory goes into the job's file; with a small row_limit, or where it becomes a set, the job is Failed.
  *   - count_groups has no order.
  */
 constexpr uint32_t JOB_MAX_ORDER = 16;
@@ -539,7 +539,7 @@ struct Job
 	Transfer	transfer;
 	uint32_t	device_required;	/* not 0, with Device::Cuda: fails with device_refusal instead of running on the CPU */
 	uint64_t	row_limit;		/* enough once this many rows were emitted; with an order exact; 0 = no limit */
-	uint64_t	build_limit;	/* bytes in gpuvmd for a join's cursors behind the first, and for sorting; 0 = no limit */
+	uint64_t	build_limit;	/* on a device: bytes for a join's cursors behind the first; 0 = no limit */
 	uint64_t	expected_pairs;	/* joins: that Seek and Cross are expected to make, for the choice of the engine; 0 = unknown */
 	uint64_t	maps;			/* arena offset of JobMap[nmaps] */
 	uint32_t	nmaps;			/* at least the program's */
@@ -558,7 +558,9 @@ struct Job
 	uint64_t	program_hash;	/* that a crash counts against: the program's, a window job's that of what made the set; 0: nobody's */
 	uint64_t	submission;		/* differs for every job of the session: its end is known by it */
 	uint32_t	share;			/* the role's weight (gpuvm.share), 1 to MAX_SHARE; anything else counts as DEFAULT_SHARE */
-	uint32_t	reserved2;
+	uint64_t	job_memory;		/* of gpuvmd's own memory for the job, at most; 0 = no limit but all's */
+	uint32_t	queue_timeout;	/* ms that it waits for memory at most; 0 = as long as it takes */
+	uint32_t	resumes;		/* joins that end in rows: some were handed out by a job before, and come in the same order for nothing */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];
 
 	/* -- the conversation ----------------------------------------------------- */

@@ -601,10 +601,17 @@ log_shortage(EngineContext *context, const Job *job, const JobMemory::Refusal &r
 static bool
 run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell)
 {
-	JobMemory	memory(&context->memory);
+	JobMemory	memory(&context->memory, JobMemory::Of::Job, job->job_memory);
 	JobMemory::Use uses(&memory);
-	const auto	ended = [&] { return job->cancel.load() != 0 || doorbell->gone(); };
+	const std::chrono::milliseconds patience(job->queue_timeout);
 	std::chrono::nanoseconds waited{0};
+	auto		since = std::chrono::steady_clock::now();
+	bool		waited_long = false;
+	const auto	ended = [&]
+	{
+		waited_long = patience.count() != 0 && waited + (std::chrono::steady_clock::now() - since) > patience;
+		return waited_long || job->cancel.load() != 0 || doorbell->gone();
+	};
 	uint32_t	restarts = 0, shortages = 0;
 	Attempt		outcome = Attempt::Failed;
 
@@ -617,15 +624,17 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 		if (outcome != Attempt::ShortOfSets)
 			context->indexes.drop_unused();
 
-		const auto	since = std::chrono::steady_clock::now();
-
+		since = std::chrono::steady_clock::now();
 		job->waits.store(WAITS_FOR_MEMORY);
 
 		const bool	goes_on = wait_for_more(outcome, job, &memory, sets->account(), ended);
 
 		waited += std::chrono::steady_clock::now() - since;
+		since = std::chrono::steady_clock::now();
 		if (goes_on)
 			continue;
+		if (waited_long && job->cancel.load() == 0)
+			set_failure(job, "it waited for memory for longer than gpuvm.queue_timeout");
 		if (ended() || (outcome != Attempt::ShortByPasses && outcome != Attempt::ShortByThreads))
 			break;
 		if (outcome == Attempt::ShortByPasses)

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "engine/job_run.h"
+#include "engine/job_sort.h"
 
 namespace gpuvm {
 
@@ -21,14 +22,11 @@ join_cursor(const RequestCursor &from)
 	return to;
 }
 
-/*
- * Groups, and rows of a set, do not mind in which order they come. Rows on their way to the backend have numbers that a
- * second run is to give them, too, whatever memory it finds.
- */
+/* Rows that go on from others are to come as these did, whatever memory there was. */
 bool
 may_pass(const Request &request)
 {
-	return request.program->grouped || (request.sink.set != 0 && request.order.empty());
+	return request.program->grouped || request.sink.set != 0 || !request.order.empty() || (!request.resumes && any_key(request) >= 0);
 }
 
 JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *pool, JoinIndexes *indexes)
@@ -37,7 +35,7 @@ JoinBuild::JoinBuild(const Request &request, Job *job, JobIo *io, WorkerPool *po
 	cursors_.push_back(join_cursor(request));
 	for (const RequestCursor &other : request.others)
 		cursors_.push_back(join_cursor(other));
-	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(), request.build_limit,
+	join_ = CpuJoin::create(request.program, request.params, request.nparams, cursors_.data(),
 							request.maps.data(), request.patterns.data(), indexes, request.text_keys.get(), may_pass(request), request.shortages);
 }
 

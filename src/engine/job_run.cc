@@ -216,10 +216,17 @@ JobRun::collect_unit(Collector *to, CpuState *state, Rows *rows, bool owner)
 		if (part.errors != 0)
 		{
 			errors_.fetch_or(part.errors);
+			if (holds_)
+				io_->fail("an operation of the join raised an error");
 			io_->stop();
 			return;
 		}
 		to->take(rows, part.rows);
+		if (holds_ && request_.row_limit > 0 && held_.fetch_add(part.rows) + part.rows >= request_.row_limit)
+		{
+			enough_.store(true);
+			return;
+		}
 	}
 }
 
@@ -235,7 +242,7 @@ JobRun::collect_rows(Collector *to, bool owner)
 
 	if (join_)
 		join_->set_stop(state.get(), &stop);
-	while (!stopped(owner) && (range = next_range()) != nullptr)
+	while (!stopped(owner) && !enough_.load() && (range = next_range()) != nullptr)
 	{
 		const DeviceTabletRef &tablet = work_.tablets[range->tablet];
 
@@ -380,9 +387,19 @@ JobRun::split(uint32_t step)
 			rows_to_run_ += rows;
 		}
 	}
-	nunits_ = static_cast<uint32_t>(unit);
 	job_->rows_done.store(0, std::memory_order_relaxed);
 	job_->rows_to_do.store(rows_to_run_, std::memory_order_relaxed);
+}
+
+/* The unit of a join behind all of cursor 0's rows, as the backend numbers them. */
+uint32_t
+JobRun::last_unit() const
+{
+	uint32_t	n = 0;
+
+	for (const DeviceTabletRef &tablet : work_.tablets)
+		n += (tablet.tablet->nrows + request_.unit_rows - 1) / request_.unit_rows;
+	return n;
 }
 
 /* A nested loop's ranges are short: they are what can be shared. */
@@ -466,7 +483,7 @@ JobRun::run_rows()
 bool
 JobRun::next_pass()
 {
-	if (!join_ || io_->stopping() || !build_->next_pass())
+	if (!join_ || io_->stopping() || enough_.load() || !build_->next_pass())
 		return false;
 	first_pass_ = false;
 	next_.store(0);
@@ -485,7 +502,7 @@ JobRun::run_collected(Collector *to)
 		pool_->invite(this, helpers_wanted());
 		collect_rows(to, true);
 		pool_->dismiss(this);
-		if (join_ && join_->rest_parts() > 0 && !io_->stopping())
+		if (join_ && join_->rest_parts() > 0 && !io_->stopping() && !enough_.load())
 		{
 			Stop		stop(this, true);
 			std::unique_ptr<CpuState> state = join_->new_state();
@@ -525,7 +542,7 @@ JobRun::run_rest()
 			io_->unclaim(buffer);
 			break;
 		}
-		io_->publish_part(buffer, nunits_, number++, part.done, part.rows, 0);
+		io_->publish_part(buffer, last_unit(), number++, part.done, part.rows, 0);
 		if (part.done)
 			break;
 	}
@@ -670,9 +687,10 @@ JobRun::run()
 		}
 	};
 
-	if (!request_.order.empty() && request_.stage == nullptr)
+	holds_ = request_.order.empty() && set_ == nullptr && !request_.program->grouped && job_->passes > 1;
+	if ((!request_.order.empty() && request_.stage == nullptr) || holds_)
 	{
-		sort_ = std::make_unique<JobSort>(request_, io_, pool_, set_);
+		sort_ = std::make_unique<JobSort>(request_, io_, pool_, set_, holds_ ? last_unit() : JobSort::NO_UNIT);
 		sort_->set_spill(&spill_);
 	}
 	split(request_.program->grouped || (collects() && join_) ? group_step() : sort_ ? JobSort::AREA_ROWS

@@ -105,6 +105,7 @@ private:
 	template <typename Collector, typename Rows> void collect_unit(Collector *to, CpuState *state, Rows *rows, bool owner);
 	bool		collects() const { return (sort_ || set_ != nullptr) && !request_.program->grouped; }
 	uint32_t	group_step() const;
+	uint32_t	last_unit() const;
 	std::unique_ptr<CpuState> new_groups();
 	std::unique_ptr<CpuState> helper_groups();
 	void		run_groups();
@@ -124,6 +125,9 @@ private:
 	WorkerPool *pool_;
 	SetBuild   *set_;			/* what the program gives goes there, if not nullptr */
 	JobSpill	spill_;			/* of groups, and of what is sorted */
+	bool		holds_ = false;	/* rows of passes do not leave before all are made: until then they can be made by other means */
+	std::atomic<uint64_t> held_{0};	/* rows, of which there may be */
+	std::atomic<bool> enough_{false};
 	std::unique_ptr<JobSort> sort_;	/* or none: what the program gives leaves as it comes */
 	std::vector<Range> ranges_;
 	std::unique_ptr<std::atomic<bool>[]> touched_;	/* per tablet */
@@ -133,7 +137,6 @@ private:
 	std::atomic<uint32_t> scanned_{0};
 	std::atomic<uint32_t> threads_used_{1};
 	uint64_t	rows_to_run_ = 0;
-	uint32_t	nunits_ = 0;	/* those that are skipped included */
 
 	/* grouped full joins: what is left when all ranges are done; written by the owner while nobody helps */
 	uint32_t	rest_parts_ = 0;

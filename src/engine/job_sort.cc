@@ -9,6 +9,18 @@
 
 namespace gpuvm {
 
+int
+any_key(const Request &request)
+{
+	Type		types[PROGRAM_MAX_COLUMNS] = {};
+
+	program_result_types(request.last(), types);
+	for (int c = 0; c < request.last()->nresults; c++)
+		if (types[c] >= Type::Bool && types[c] <= Type::I128)
+			return c;
+	return -1;
+}
+
 static CpuSort
 make_sort(const Request &request)
 {
@@ -20,11 +32,13 @@ make_sort(const Request &request)
 		keys.push_back(SortColumn{key.column, (key.flags & ORDER_DESC) != 0, (key.flags & ORDER_NULLS_FIRST) != 0,
 								  key.flags & ORDER_RANKS ? &request.maps[key.map] : nullptr,
 								  key.flags & ORDER_TEXT ? &request.text_orders[key.map] : nullptr});
-	return CpuSort(types, request.last()->nresults, keys.data(), static_cast<uint32_t>(keys.size()), request.row_limit, request.build_limit);
+	if (keys.empty())
+		keys.push_back(SortColumn{static_cast<uint32_t>(any_key(request)), false, false, nullptr});
+	return CpuSort(types, request.last()->nresults, keys.data(), static_cast<uint32_t>(keys.size()), request.row_limit);
 }
 
-JobSort::JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *set)
-	: request_(request), io_(io), pool_(pool), set_(set), stop_(io), sort_(make_sort(request))
+JobSort::JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *set, uint32_t unit)
+	: request_(request), io_(io), pool_(pool), set_(set), unit_(unit), stop_(io), sort_(make_sort(request))
 {
 	sort_.set_stop(&stop_);
 }
@@ -66,7 +80,10 @@ JobSort::publish(uint32_t unit, int buffer)
 	filled_[unit] = buffer;
 	for (auto at = filled_.begin(); at != filled_.end() && at->first == next_unit_; at = filled_.erase(at))
 	{
-		io_->publish(at->second, at->first, rows_of(at->first), 0);
+		if (unit_ == NO_UNIT)
+			io_->publish(at->second, at->first, rows_of(at->first), 0);
+		else
+			io_->publish_part(at->second, unit_, at->first, at->first + 1 == units(), rows_of(at->first), 0);
 		next_unit_++;
 	}
 }

@@ -17,13 +17,21 @@ namespace gpuvm {
 
 class SetBuild;
 
+/* A column to sort rows by whose order is nobody's concern, or -1. */
+int			any_key(const Request &request);
+
 class JobSort final : public PoolTask
 {
 public:
 	static constexpr uint32_t AREA_ROWS = SORT_CHUNK_ROWS;	/* of SortRows::area() */
 
-	/* `set`: where the rows go instead of leaving, or nullptr. Throws std::bad_alloc. */
-	JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *set);
+	static constexpr uint32_t NO_UNIT = UINT32_MAX;
+
+	/*
+	 * `set`: where the rows go instead of leaving, or nullptr. Without an order they are the rows of a join's `unit` (engine/abi.h), and
+	 * come as they may. Throws std::bad_alloc.
+	 */
+	JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *set, uint32_t unit = NO_UNIT);
 
 	/* What finds no memory goes there; not what becomes a set, as that has to fit. */
 	void		set_spill(Spill *spill);
@@ -56,6 +64,7 @@ private:
 	JobIo	   *io_;
 	WorkerPool *pool_;
 	SetBuild   *set_;
+	const uint32_t unit_;
 	/* What any thread may ask. */
 	struct Stop final : JoinStop
 	{

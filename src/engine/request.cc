@@ -732,8 +732,11 @@ read_units(const ArenaMap &arena, uint64_t skip_units, uint32_t skip_bytes, Requ
 
 		/* what units matched is known to nobody but the job that ran them */
 		for (uint8_t byte : request->skip_units)
+		{
 			if (byte != 0 && is_full_join(request->program))
 				return "the units of a full join are run by one job";
+			request->resumes = request->resumes || byte != 0;
+		}
 	}
 	return nullptr;
 }
@@ -799,6 +802,7 @@ read_request(const ArenaMap &arena, const Job *job, const SetStore &sets, Checke
 	request->row_limit = job->row_limit;
 	request->count_groups = job->count_groups != 0;
 	request->sink = job->sink;
+	request->resumes = job->resumes != 0;
 	/* What was read above is what is checked below, whatever the backend writes meanwhile. */
 	std::atomic_signal_fence(std::memory_order_seq_cst);
 

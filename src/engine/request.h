@@ -114,6 +114,7 @@ struct Request : RequestCursor
 	uint32_t	nbuffers = 0;
 	char	   *areas[JOB_MAX_BUFFERS];
 	std::vector<uint8_t> skip_units;
+	bool		resumes = false;	/* rows of a join: those that came before are to come in the same order */
 	uint64_t	row_limit = 0;
 	std::vector<JobOrderKey> order;	/* of what leaves; empty: any */
 	bool		count_groups = false;

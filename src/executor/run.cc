@@ -292,7 +292,8 @@ static void
 count_units(GpuvmScanState *state)
 {
 	state->full = joins_fully(state->plan);
-	state->nunits = source_count_units(state->sources[0], state->unit_rows) + (state->full ? 1 : 0);
+	/* behind a join's come what no unit has met, or all rows of passes */
+	state->nunits = source_count_units(state->sources[0], state->unit_rows) + (state->plan->ncursors > 1 ? 1 : 0);
 	state->nopen = 0;
 	state->again = false;
 	state->units_done = static_cast<uint8 *>(MemoryContextAllocZero(state->group_context, (state->nunits + 7) / 8 + 1));
@@ -522,6 +523,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->unit_rows = state->unit_rows;
 	job->result_capacity = state->buffer_rows;
 	job->skip_units = 0;
+	job->resumes = rows && state->emitted;
 	job->skip_bytes = 0;
 	job->row_limit = static_cast<uint64>(limit);
 	job->expected_pairs = static_cast<uint64>(Min(Max(state->plan->pairs, 0.0), 1e18));
@@ -532,6 +534,7 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	if (rows && !state->full && norder == 0 && state->sink == nullptr && state->sources[0]->set == 0)
 	{
 		job->skip_units = area + program_bytes;
+		memset(arena_at<char>(area + program_bytes), 0, skip_bytes);
 		memcpy(arena_at<char>(area + program_bytes), state->units_done, (state->nunits + 7) / 8 + 1);
 		job->skip_bytes = skip_bytes;
 	}
@@ -1061,7 +1064,7 @@ join_failed(const GpuvmScanState *state)
 		state->job->errors != 0;
 }
 
-/* Nothing is handed over then, or, of the rows of a set, nothing that counts. */
+/* Nothing is handed over then, or, of the rows of a set, nothing that counts. Of a join in passes: join_failed(). */
 static bool
 sort_failed(const GpuvmScanState *state)
 {
@@ -1098,7 +1101,7 @@ resume_rows(GpuvmScanState *state, bool lost, const char *detail)
 		state->mode = run_fall_back(state, lost ? FALLBACK_ENGINE_AWAY : FALLBACK_ENGINE_FAILED, detail);
 		return;
 	}
-	if (state->plan->norder > 0 || reads_sets(state) || ((state->nopen > 0 || state->full) && !go_on_with_join(state, lost)))
+	if (state->plan->norder > 0 || state->job->passes > 1 || reads_sets(state) || ((state->nopen > 0 || state->full) && !go_on_with_join(state, lost)))
 		give_up(state, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
 	end_job(state, lost);
 	if (yielded || (lost && !engine_crash_bars(state->part->plan->program->hash, generation)))

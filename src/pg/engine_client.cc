@@ -531,6 +531,8 @@ use_session(EngineSession *session)
 	/* not the current user: SET ROLE would give a role others' shares */
 	job->role = GetSessionUserId();
 	job->share = static_cast<uint32>(setting_share);
+	job->job_memory = static_cast<uint64>(setting_job_memory_mb) << 20;
+	job->queue_timeout = static_cast<uint32>(setting_queue_timeout_ms);
 	job->rows_to_do.store(0);
 	activity_use(session->activity);
 	job->cancel.store(0);

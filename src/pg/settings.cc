@@ -44,6 +44,8 @@ int			setting_engine_memory_mb = 0;
 int			setting_device_memory_mb = 0;
 char	   *setting_cuda_library = NULL;
 int			setting_tablet_kb = DEFAULT_TABLET_KB;
+int			setting_job_memory_mb = 0;
+int			setting_queue_timeout_ms = 0;
 int			setting_share = DEFAULT_SHARE;
 int			setting_threads = 0;
 bool		setting_refresh = true;
@@ -312,6 +314,16 @@ define_settings(void)
 							NULL,
 							&setting_tablet_kb, DEFAULT_TABLET_KB, MIN_TABLET_KB, MAX_TABLET_KB,
 							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.job_memory",
+							"Sets the memory of gpuvmd that one program may use.",
+							"What it needs beyond goes into files, or it is run in passes. 0: as much as \"gpuvm.engine_memory\".",
+							&setting_job_memory_mb, 0, 0, MAX_MEMORY_MB,
+							PGC_SUSET, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.queue_timeout",
+							"Sets how long a program may wait for memory of gpuvmd.",
+							"Then PostgreSQL's own plan runs. 0: as long as it takes.",
+							&setting_queue_timeout_ms, 0, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.share",
 							"Sets the weight by which the role that is logged in shares the processors with others.",
 							NULL,

@@ -106,6 +106,17 @@ constexpr double UNCACHED_PAIR = 4;
 /* Keys that are there several times take so many times as long to build as different ones. */
 constexpr double REPEATED = 1.3;
 
+/*
+ * Where memory is short: going over a row in one pass more of a join, and a row that waits in a file, to be grouped or sorted. What an inner side and a
+ * group take, for want of anything better: so much a value, and a table's entry.
+ */
+constexpr double PASS_ROW_US = 0.003;
+constexpr double SPILL_ROW_US = 0.04;
+constexpr double VALUE_BYTES = 8;
+constexpr double ENTRY_BYTES = 26;
+/* Of the memory, for inner sides that are met in passes. */
+constexpr double PASS_SHARE = 0.75;
+
 /* How many times as long a row takes in a table of so many rows as in a small one, if it takes `most` in a large one. */
 static double
 cache_factor(double rows, double most)
@@ -123,6 +134,31 @@ device_ready(void)
 
 	return header != nullptr && setting_device != DEVICE_CPU && setting_require != REQUIRE_CPU &&
 		header->cuda_state.load() == static_cast<uint32>(DeviceState::Ready);
+}
+
+/* What a program may take of gpuvmd's memory. */
+static double
+job_bytes(void)
+{
+	const int	mb = setting_job_memory_mb > 0 ? Min(setting_job_memory_mb, setting_engine_memory_mb) : setting_engine_memory_mb;
+
+	return static_cast<double>(mb) * 1024 * 1024;
+}
+
+/* Inner sides of so many bytes are counted and met in passes if they do not fit, and each goes over so many rows. */
+static double
+passes_us(double bytes, double rows)
+{
+	const double passes = ceil(bytes / (PASS_SHARE * job_bytes()));
+
+	return bytes > job_bytes() ? passes * rows * PASS_ROW_US : 0;
+}
+
+/* Of so many rows that are kept in so many bytes what does not fit goes into a file. */
+static double
+spill_us(double bytes, double rows)
+{
+	return bytes > job_bytes() ? rows * (1 - job_bytes() / bytes) * SPILL_ROW_US : 0;
 }
 
 double
@@ -163,7 +199,7 @@ sort_us(double rows, double limit, bool texts)
 
 	if (device_ready() && !texts)
 		return rows * (limit > 0 ? DEVICE_TOP_ROW_US : DEVICE_SORT_ROW_US);
-	return (limit > 0 ? rows * TOP_ROW_US : 0) + sorted * (SORT_ROW_US + std::log2(sorted + 1) * SORT_COMPARE_US);
+	return (limit > 0 ? rows * TOP_ROW_US : 0) + spill_us(sorted * (VALUE_BYTES + ENTRY_BYTES), sorted) + sorted * (SORT_ROW_US + std::log2(sorted + 1) * SORT_COMPARE_US);
 }
 
 double
@@ -223,6 +259,9 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 	double		lanes = 0;
 	double		live = 0;
 	double		op_us = OP_US;
+	int			values = 0;
+	double		bytes = 0;		/* of all inner sides */
+	double		largest = 0;	/* rows to be looked at for one of them */
 	bool		sorted[PROGRAM_MAX_CURSORS] = {};
 
 	for (int i = 0; i < program->nops; i++)
@@ -237,8 +276,11 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 				lanes = rows.scanned[op.p2];
 				live = rows.filtered[op.p2];
 				op_us = OP_US;
+				values = 0;
 				break;
 			case Opcode::Column:
+				values++;
+				/* FALLTHROUGH */
 			case Opcode::Integer:
 			case Opcode::Variable:
 				/* of pairs they are there already */
@@ -255,6 +297,8 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 				sorted[op.p1] = op.p3 != 0;
 				break;
 			case Opcode::HashInsert:
+				bytes += live * (values * VALUE_BYTES + ENTRY_BYTES);
+				largest = Max(largest, lanes);
 				us += live * (sorted[op.p1] ? SORT_US : BUILD_US * cache_factor(live, uncached(op)) * (rows.repeated[op.p1] ? REPEATED : 1));
 				break;
 			case Opcode::Seek:
@@ -278,7 +322,7 @@ join_us(const Program *program, const ProgramRows &rows, double *build)
 				break;
 		}
 	}
-	return us;
+	return us + passes_us(bytes, rows.scanned[0] + largest);
 }
 
 /* Which share of cursor 0's rows a GPU expects to be left by this side when it looks for those with partners, before it joins; 1: it does not look here. */
@@ -341,8 +385,9 @@ first_share(const Program *program, double scanned)
 	return program->grouped ? 1 : Min(threads * (program->ncursors > 1 ? FIRST_JOIN_ROWS : FIRST_ROWS) / Max(scanned, 1.0), 1.0);
 }
 
-/* Operations on a row before it is looked up, or into a table. */
+/* Operations on a row before it is looked up, or into a table, and its values there. */
 constexpr double FEW_OPS = 4;
+constexpr double FEW_VALUES = 3;
 
 double
 driver_us(double scanned)
@@ -363,7 +408,7 @@ join_step_us(const JoinStep &step)
 
 	return step.scanned * FEW_OPS * OP_US + step.filtered * BUILD_US * cache_factor(step.filtered, most) +
 		step.outer * PROBE_US * cache_factor(step.filtered, most) + step.pairs * PAIR_US * cache_factor(step.filtered, UNCACHED_PAIR) +
-		step.joined * FEW_OPS * OP_US;
+		step.joined * FEW_OPS * OP_US + passes_us(step.filtered * (FEW_VALUES * VALUE_BYTES + ENTRY_BYTES), step.outer + step.scanned);
 }
 
 double
@@ -384,6 +429,9 @@ cost_program(const PlannerInfo *root, Path *path, const Program *program, const 
 	double		extremes = program->ncursors > 1 ? 0 : rows.scanned[0] * count_text_extremes(program);
 	double		run = program->ncursors > 1 ? join_us(program, rows, &build)
 		: ops * OP_US + texts * TEXT_US + keys * TEXT_KEY_US + extremes * TEXT_EXTREME_US;
+	if (program->grouped)
+		run += spill_us(rows_out * (program->nresults * VALUE_BYTES + ENTRY_BYTES),
+						program->ncursors > 1 ? rows.joined[program->ncursors - 1] : rows.filtered[0]);
 
 	/* gpuvmd takes the better of both. */
 	if (device_ready() && for_device(program))

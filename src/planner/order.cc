@@ -77,19 +77,6 @@ cost_order_maps(const ScanPlan *plan, int before)
 	return cost;
 }
 
-static int
-row_bytes(const ScanPlan *plan)
-{
-	const PlanPart *part = &plan->parts[0];
-	Type		types[PROGRAM_MAX_COLUMNS];
-	int			bytes = 0;
-
-	program_result_types(second_program(part) != nullptr ? second_program(part) : part->program, types);
-	for (int i = 0; i < part->noutputs; i++)
-		bytes += type_width(types[i]);
-	return bytes;
-}
-
 static bool
 sorts_texts(const ScanPlan *plan)
 {
@@ -99,16 +86,6 @@ sorts_texts(const ScanPlan *plan)
 			return true;
 	}
 	return false;
-}
-
-/* Can gpuvmd hold what is sorted? */
-static bool
-fits(const ScanPlan *plan, double rows)
-{
-	/* each thread keeps up to twice as many as are wanted, in two places */
-	if (plan->limit > 0 && plan->limit <= SORT_MOST_KEPT)
-		rows = Min(rows, 4 * plan->limit * Max(engine_threads(), 1u));
-	return rows * (row_bytes(plan) + (sorts_texts(plan) ? 64 : 16)) <= static_cast<double>(run_memory_limit());
 }
 
 /* -- the path ------------------------------------------------------------------------------- */
@@ -207,11 +184,6 @@ sort_path(Sorting *s, double limit)
 		return nullptr;
 	plan->limit = limit;
 	plan->fraction = 1;
-	if (!fits(plan, rows))
-	{
-		refuse_order(s, "there is too much to sort in memory (gpuvm.memory, work_mem)");
-		return nullptr;
-	}
 	path = makeNode(CustomPath);
 	*path = *s->from;
 	path->path.pathkeys = s->pathkeys;

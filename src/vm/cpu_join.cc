@@ -309,7 +309,9 @@ JoinProgram::begin_unit(CpuState *state, const TabletHeader *tablet, uint32_t fi
 	s.last = std::min(last, tablet->nrows);
 	s.masked = masked;
 	s.nmasked = nmasked;
-	if (!first_->bind(*s.first, tablet))
+	if (is_other_pass(tablet))
+		s.row = s.last;
+	else if (!first_->bind(*s.first, tablet))
 	{
 		s.first->errors |= ERR_INT_OVERFLOW;
 		s.row = s.last;
@@ -462,11 +464,11 @@ JoinProgram::merge_part(CpuState *const *states, uint32_t n, uint32_t part) cons
 }  // namespace cpu_join
 
 std::unique_ptr<CpuJoin>
-CpuJoin::create(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
+CpuJoin::create(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
 				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys,
 				bool may_pass, uint32_t shortages)
 {
-	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, build_limit, maps, patterns, indexes, text_keys,
+	return std::make_unique<cpu_join::JoinProgram>(program, params, nparams, cursors, maps, patterns, indexes, text_keys,
 												   may_pass, shortages);
 }
 

@@ -85,12 +85,11 @@ class CpuJoin : public CpuJob
 public:
 	/*
 	 * `program` has passed verify_program, has several cursors and outlives the join, as do
-	 * the cursors, the maps and the patterns. `build_limit`: bytes, 0 for none. `indexes` and
-	 * `text_keys`, or nullptr, outlive it, too. `may_pass`: whoever runs it asks next_pass().
+	 * the cursors, the maps and the patterns. `indexes` and `text_keys`, or nullptr, outlive it, too. `may_pass`: whoever runs it asks next_pass().
 	 * Throws std::bad_alloc.
 	 */
 	static std::unique_ptr<CpuJoin> create(const Program *program, const ParamValue *params, uint32_t nparams,
-										   const JoinCursor *cursors, uint64_t build_limit, const CodeMap *maps = nullptr,
+										   const JoinCursor *cursors, const CodeMap *maps = nullptr,
 										   const TextPattern *const *patterns = nullptr, JoinIndexes *indexes = nullptr,
 										   TextKeys *text_keys = nullptr, bool may_pass = false, uint32_t shortages = 0);
 

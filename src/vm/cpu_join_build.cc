@@ -52,9 +52,9 @@ saturating_product(uint64_t a, uint64_t b)
 }  // namespace
 
 JoinProgram::JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
-						 uint64_t build_limit, const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes,
+						 const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes,
 						 TextKeys *text_keys, bool may_pass, uint32_t shortages)
-	: program_(program), params_(params), nparams_(nparams), maps_(maps), text_keys_(text_keys), cursors_(cursors), indexes_(indexes), limit_(build_limit),
+	: program_(program), params_(params), nparams_(nparams), maps_(maps), text_keys_(text_keys), cursors_(cursors), indexes_(indexes),
 	  may_pass_(may_pass), shortages_(shortages)
 {
 	figures_.passes = 1;
@@ -191,13 +191,9 @@ JoinProgram::task_rows(Level &level, BuildSide::Task &task)
 {
 	BuildSide  &side = level.side;
 
-	/* the join is refused, as rows_done() finds */
-	if (limit_ > 0 && rows_bytes_.load(std::memory_order_relaxed) > limit_)
-		return;
 	if (counted_)
 	{
 		build_counted(level, task);
-		rows_bytes_.fetch_add(bytes_of_task(side, task), std::memory_order_relaxed);
 		return;
 	}
 
@@ -224,20 +220,17 @@ JoinProgram::task_rows(Level &level, BuildSide::Task &task)
 		side.program->run_bound(s, task.first, task.last, tablet.masked, tablet.nmasked);
 	task.n = s.emitted;
 	task.errors = s.errors;
-	rows_bytes_.fetch_add(bytes_of_task(side, task), std::memory_order_relaxed);
 }
 
-/* What is found as an index counts as if it had been built, so that no outcome depends on what ran before. */
+/* What is found as an index counts as if it had been built. */
 void
-JoinProgram::check_limit()
+JoinProgram::count_bytes()
 {
 	uint64_t	bytes = 0;
 
 	for (const std::unique_ptr<Level> &level : levels_)
 		bytes += level->side.bytes();
 	figures_.build_bytes = std::max(figures_.build_bytes, bytes);
-	if (limit_ > 0 && bytes > limit_)
-		refusal_ = "an inner side of the join takes more memory than it may";
 }
 
 /* All rows are there: counts them, and begins the tables. False: there will be none. */
@@ -277,8 +270,8 @@ JoinProgram::rows_done()
 				side.building->table.set_compact();
 		}
 	}
-	check_limit();
-	return build_errors_ == 0 && !refusal_;
+	count_bytes();
+	return build_errors_ == 0;
 }
 
 uint32_t
@@ -325,8 +318,6 @@ JoinProgram::begin_phase()
 		phase_ = Phase::Tables;
 		if (!rows_done())
 		{
-			if (build_errors_ == 0 && count_instead())
-				return static_cast<uint32_t>(row_tasks_.size());
 			phase_ = Phase::Done;
 			return 0;
 		}
@@ -340,9 +331,7 @@ JoinProgram::begin_phase()
 
 		const uint32_t n = level.side.building->table.begin_phase();
 
-		check_limit();
-		if (refusal_)
-			return count_instead() ? static_cast<uint32_t>(row_tasks_.size()) : 0;
+		count_bytes();
 		if (n > 0)
 			return n;
 	}

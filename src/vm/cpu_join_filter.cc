@@ -34,6 +34,14 @@ find_codes(const V *codes, uint32_t origin, uint32_t last, uint32_t slot, const 
 	}
 }
 
+template <typename V>
+GPUVM_LOOP void
+in_range(const V *codes, uint32_t origin, uint32_t last, uint8_t *out)
+{
+	for (uint32_t i = 0; i < VECTOR; i++)
+		out[i] = static_cast<uint32_t>(static_cast<int32_t>(codes[i])) - origin <= last;
+}
+
 void
 find_wide(const int64_t *values, int64_t lo, uint64_t n, const uint32_t *bits, uint8_t *out)
 {
@@ -41,7 +49,7 @@ find_wide(const int64_t *values, int64_t lo, uint64_t n, const uint32_t *bits, u
 	{
 		const uint64_t at = static_cast<uint64_t>(values[i]) - static_cast<uint64_t>(lo);
 
-		out[i] = at < n ? bits[at / 32] >> at % 32 & 1 : 0;
+		out[i] = at < n && (bits == nullptr || (bits[at / 32] >> at % 32 & 1) != 0);
 	}
 }
 
@@ -89,7 +97,7 @@ RowFilter::bind(const std::vector<BoundColumn> &columns, bool anew)
 
 		tests_[i].column = &column;
 		if (column.width == 0)
-			tests_[i].always = at < filter.n && (filter.bits[at / 32] >> at % 32 & 1) != 0;
+			tests_[i].always = at < filter.n && filter.has(at);
 		else if (column.width < 8)
 			tests_[i].range = code_range(column.chunk->type, static_cast<uint32_t>(column.width), column.base, filter.lo, filter.n);
 	}
@@ -144,21 +152,25 @@ RowFilter::pass(size_t number, uint32_t row, uint64_t *live) const
 					in = code <= r.last;
 					at = code + r.slot;
 				}
-				if (!in || (bits[at / 32] >> at % 32 & 1) == 0)
+				if (!in || !filter.has(at))
 					live[w] &= ~(m & (0 - m));
 			}
 		return;
 	}
+
+	const auto	find = [&](const auto *codes)
+	{
+		if (bits != nullptr)
+			find_codes(codes, r.origin, r.last, r.slot, bits, found);
+		else
+			in_range(codes, r.origin, r.last, found);
+	};
+
 	switch (column.width)
 	{
-		case 1: find_codes(reinterpret_cast<const uint8_t *>(data), r.origin, r.last, r.slot, bits, found); break;
-		case 2:
-			if (sign)
-				find_codes(reinterpret_cast<const int16_t *>(data), r.origin, r.last, r.slot, bits, found);
-			else
-				find_codes(reinterpret_cast<const uint16_t *>(data), r.origin, r.last, r.slot, bits, found);
-			break;
-		case 4: find_codes(reinterpret_cast<const uint32_t *>(data), r.origin, r.last, r.slot, bits, found); break;
+		case 1: find(reinterpret_cast<const uint8_t *>(data)); break;
+		case 2: sign ? find(reinterpret_cast<const int16_t *>(data)) : find(reinterpret_cast<const uint16_t *>(data)); break;
+		case 4: find(reinterpret_cast<const uint32_t *>(data)); break;
 		default: find_wide(reinterpret_cast<const int64_t *>(data), filter.lo, filter.n, bits, found); break;
 	}
 	keep(found, live);
@@ -247,7 +259,12 @@ JoinProgram::make_filters()
 		const auto	column = std::find_if(first_->columns.begin(), first_->columns.end(),
 										  [&](const UsedColumn &used) { return static_cast<int>(used.number) == columns[i]; });
 
-		/* a pass has other keys than the next */
+		/* a pass has other keys than the next: they are not looked for, but their range is */
+		if (i == parted_ && by_ == Parting::Value && columns[i] >= 0 && column != first_->columns.end())
+		{
+			pass_filter_ = filters_.size();
+			filters_.push_back(pass_filter(static_cast<size_t>(column - first_->columns.begin())));
+		}
 		if (i != parted_ && columns[i] >= 0 && column != first_->columns.end() && inner.rows <= cursors_[0].total_rows / ROWS_OF_SIDE)
 		{
 			const ValueRange &range = level.side.ranges[0];

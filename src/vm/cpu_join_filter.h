@@ -14,14 +14,16 @@
 
 namespace gpuvm::cpu_join {
 
-/* The keys of an inner side, as bits. */
+/* The keys of an inner side, as bits, or a range of them. */
 struct KeyFilter
 {
 	size_t		column;			/* of CpuProgram::columns: what is compared with them */
 	int64_t		lo;
-	uint64_t	n;				/* keys from lo on that there are bits for; 0: none is there */
-	const uint32_t *bits;		/* is lo + i there? Bit i % 32 of word i / 32 */
+	uint64_t	n;				/* keys from lo on; 0: none is there */
+	const uint32_t *bits;		/* is lo + i there? Bit i % 32 of word i / 32; nullptr: all n are */
 	Pages		own;			/* they, unless they are the index's */
+
+	bool		has(uint64_t at) const { return bits == nullptr || (bits[at / 32] >> at % 32 & 1) != 0; }
 };
 
 extern uint64_t filter_rows;	/* fewer rows of cursor 0 are not worth it. Tests set it */

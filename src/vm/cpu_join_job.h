@@ -31,7 +31,7 @@ constexpr uint32_t BATCH_ROWS = 2 * VECTOR;	/* filled until there is a vector or
 constexpr uint32_t NO_ROW = UINT32_MAX;
 constexpr uint32_t ALL_RUNS = UINT32_MAX;
 constexpr size_t NO_LEVEL = SIZE_MAX;
-constexpr uint32_t JOIN_BINS = 256;	/* shares of the hashes of keys, of which a pass has some */
+constexpr uint32_t JOIN_BINS = 256;	/* shares of the keys, of which a pass has some */
 
 extern uint64_t join_room;	/* bytes that inner sides may take, if not 0. Tests set it */
 
@@ -66,6 +66,21 @@ struct InnerRows final : public JoinIndex
 	Pages		key_bits;		/* as in KeyFilter, if they were asked for by the join that built it */
 };
 
+/* Keys' words by value: one integer key has 2^shift of them in each of JOIN_BINS, or less. Others have none. */
+struct ValueBins
+{
+	bool		any = false;
+	uint64_t	lo = 0;
+	int			shift = 0;
+
+	/* Also of a word that no row has. */
+	uint32_t	of(uint64_t word) const { return static_cast<uint32_t>(std::min<uint64_t>((word - lo) >> shift, JOIN_BINS - 1)); }
+	uint64_t	width() const { return uint64_t(1) << shift; }
+};
+
+/* How a level's rows are dealt to passes: by the hash or the value of their keys, as all lanes are, or as they come. */
+enum class Parting { Hash, Value, Tasks };
+
 /* The rows of an inner cursor, as its build program leaves them. */
 struct BuildSide
 {
@@ -82,7 +97,8 @@ struct BuildSide
 	std::unique_ptr<CpuProgram> program;
 	std::vector<ValueRange> ranges;	/* of the result columns */
 	std::vector<Task> tasks;
-	std::vector<uint32_t> bins;	/* if rows were counted: by task and JOIN_BINS; empty: there are no keys */
+	ValueBins	values;
+	std::vector<uint32_t> bins;	/* if rows were counted: by task, Hash or Value, and JOIN_BINS; empty: there are no keys */
 	uint64_t	bytes_a_row = 0;
 	Pages		matched;		/* Full: bits, set by all states at once */
 	uint64_t	matched_bytes = 0;
@@ -178,7 +194,7 @@ void		lanes_below(uint64_t *live, uint32_t n);
 class JoinProgram final : public CpuJoin
 {
 public:
-	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors, uint64_t build_limit,
+	JoinProgram(const Program *program, const ParamValue *params, uint32_t nparams, const JoinCursor *cursors,
 				const CodeMap *maps, const TextPattern *const *patterns, JoinIndexes *indexes, TextKeys *text_keys, bool may_pass, uint32_t shortages);
 
 	uint32_t	begin_phase() override;
@@ -241,7 +257,7 @@ private:
 	void		take_pages(size_t level);
 	void		task_rows(Level &level, BuildSide::Task &task);
 	bool		rows_done();
-	void		check_limit();
+	void		count_bytes();
 	uint64_t	bytes_of_task(const BuildSide &side, const BuildSide::Task &task) const;
 
 	/* cpu_join_passes.cc */
@@ -249,18 +265,22 @@ private:
 	uint64_t	room(uint64_t wanted) const;
 	bool		counts_first() const;
 	void		begin_counting();
-	bool		count_instead();
 	static void drop_rows(BuildSide *side);
 	static uint64_t bytes_of_rows(const Level &level, uint64_t rows);
 	static bool has_bins(const Level &level);
 	static uint64_t rows_counted(const Level &level);
+	static size_t bin_place(size_t task, Parting by) { return (task * 2 + (by == Parting::Value)) * JOIN_BINS; }
+	uint32_t	bin_of(const Level &level, uint64_t word) const;
+	static void choose_bins(Level &level);
+	std::vector<uint64_t> bytes_of_parts(const Level &level, Parting by) const;
+	uint64_t	bytes_counted(const Level &level) const;
 	bool		is_parted(const Level &level) const { return parted_ != NO_LEVEL && levels_[parted_].get() == &level; }
 	uint32_t	pass_first() const { return pass_ == 0 ? 0 : pass_ends_[pass_ - 1]; }
 	uint32_t	pass_end() const { return parted_ == NO_LEVEL ? 0 : pass_ends_[pass_]; }
 	/* What full joins leave of the levels behind the parted one goes on in the last pass. */
 	size_t		rest_levels() const { return pass_ + 1 < pass_ends_.size() ? parted_ + 1 : levels_.size(); }
 	template <typename F>
-	void		each_step(const Level &level, BuildSide::Task &task, F f) const;
+	void		each_step(const Level &level, BuildSide::Task &task, RowFilter *filter, F f) const;
 	void		count_rows_of(Level &level, size_t task);
 	void		build_counted(Level &level, BuildSide::Task &task);
 	uint32_t	rows_in_pass(const Level &level, size_t task) const;
@@ -268,7 +288,11 @@ private:
 	static std::vector<uint32_t> part(const std::vector<uint64_t> &counts, uint64_t most);
 	void		plan_passes();
 	bool		begin_counted();
-	void		drop_lanes(LevelState &l, const JoinColumn *keys, size_t nkeys) const;
+	bool		try_parts(size_t level, uint64_t most);
+	KeyFilter	pass_filter(size_t column) const;
+	std::vector<KeyFilter> pass_filters(const Level &level) const;
+	bool		is_other_pass(const TabletHeader *tablet) const;
+	void		drop_lanes(const Level &level, LevelState &l, const JoinColumn *keys, size_t nkeys) const;
 
 	void		lower();
 	void		make_filters();
@@ -307,7 +331,6 @@ private:
 	TextKeys   *text_keys_;
 	const JoinCursor *cursors_;
 	JoinIndexes *indexes_;
-	uint64_t	limit_;
 	JoinSplit	split_;
 	std::unique_ptr<CpuProgram> first_;
 	std::vector<std::unique_ptr<Level>> levels_;
@@ -323,7 +346,6 @@ private:
 	enum class Phase { Begin, Count, NextPass, Rows, Tables, Done };
 	Phase		phase_ = Phase::Begin;
 	size_t		table_ = 0;		/* whose phase it is */
-	std::atomic<uint64_t> rows_bytes_{0};	/* of all sides, while tasks run */
 	std::vector<std::pair<size_t, size_t>> row_tasks_;	/* level, its task */
 
 	/* passes */
@@ -331,7 +353,9 @@ private:
 	const uint32_t shortages_;	/* how often the job found no memory with all there is */
 	bool		counted_ = false;	/* tasks know how many rows they have, and these lie close together */
 	size_t		parted_ = NO_LEVEL;	/* the level that is built in passes, */
-	bool		by_hash_ = false;	/* by JOIN_BINS, or else by tasks: */
+	Parting		by_ = Parting::Hash;	/* of it */
+	int			parted_column_ = -1;	/* Value: cursor 0's that lanes' keys are, or -1 */
+	size_t		pass_filter_ = SIZE_MAX;	/* of filters_, that leaves out what other passes have */
 	std::vector<uint32_t> pass_ends_;	/* where each ends; empty: there is one, of all */
 	size_t		pass_ = 0;
 };

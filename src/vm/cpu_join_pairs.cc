@@ -70,8 +70,8 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 	for (int place : level.split->probe)
 		keys.push_back(JoinColumn{l.in.types[place], l.in.values(place),
 								  level.carried[place].null_count > 0 ? l.in.nulls(place) : nullptr});
-	if (is_parted(level) && by_hash_)
-		drop_lanes(l, keys.data(), keys.size());
+	if (is_parted(level) && by_ != Parting::Tasks)
+		drop_lanes(level, l, keys.data(), keys.size());
 	if (const int32_t range = level.split->range)
 		level.side.built->table.probe_range(range & RANGE_LO ? &keys.front() : nullptr, range & RANGE_HI ? &keys.back() : nullptr,
 									 range & RANGE_LO_STRICT, range & RANGE_HI_STRICT, l.in.rows, l.first, l.count);

@@ -26,8 +26,8 @@ pages(uint64_t bytes)
 	return bytes <= HEAP_BYTES ? Pages::of_heap(bytes) : Pages(bytes, bytes >= HUGE_BYTES);
 }
 
-CpuSort::CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit, uint64_t memory_limit)
-	: types_(types, types + ncols), layout_(static_cast<size_t>(ncols)), limit_(limit), memory_limit_(memory_limit),
+CpuSort::CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit)
+	: types_(types, types + ncols), layout_(static_cast<size_t>(ncols)), limit_(limit),
 	rank_ranges_(nkeys), texts_(nkeys), has_nulls_(static_cast<size_t>(ncols))
 {
 	SortRange	ranges[SORT_MAX_KEYS];
@@ -74,13 +74,6 @@ CpuSort::CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t 
 }
 
 /* ---- for SortRows ---------------------------------------------------------------------- */
-
-void
-CpuSort::charge(uint64_t bytes)
-{
-	if (bytes_.fetch_add(bytes) + bytes > memory_limit_ && memory_limit_ > 0 && spill_ == nullptr)
-		refused_.store("out of memory for sorting");
-}
 
 /* Of a key that no row has yet. Ranks are those of the map. */
 SortRange
@@ -190,12 +183,9 @@ CpuSort::begin_keys()
 
 	const uint64_t ties = packed_ ? 0 : (chunks_.size() << SORT_CHUNK_BITS) * (keys_.nwords - 1) * sizeof(uint64_t);
 
-	/* the elements twice, and which part each belongs to */
-	charge(2 * nrows_ * element_bytes() + ties + (part_bits_ > 0 ? nrows_ * sizeof(uint16_t) : 0));
 	if (refused_.load() != nullptr || nrows_ == 0)
 		return true;
-	if (spill_ != nullptr && memory_limit_ > 0 && bytes_.load() > memory_limit_)
-		return false;
+	/* the elements twice, and which part each belongs to */
 	elements_ = pages(nrows_ * element_bytes());
 	order_ = pages(nrows_ * element_bytes());
 	find_readable_keys();

@@ -92,7 +92,6 @@ private:
 	void		put_first_words(uint32_t from, uint32_t to, uint32_t first, uint32_t n);
 	uint32_t	pass(uint32_t first, uint32_t n, bool whole, uint16_t *lanes);
 	uint32_t	pass(uint32_t first, uint32_t n, uint16_t *lanes);
-	void		charge_rows(uint64_t rows);
 	void		keep_best();
 	void		finish();
 
@@ -110,7 +109,6 @@ private:
 	/* with a limit */
 	Store		store_, spare_;
 	uint32_t	count_ = 0;
-	uint64_t	charged_ = 0;	/* rows of the stores, whose pages are there when they are written to */
 	bool		bounded_ = false;	/* there were more than the limit: nothing behind bound_ matters */
 	uint64_t	bound_[SORT_MAX_WORDS];
 	uint64_t	words_[CPU_VECTOR_ROWS];
@@ -120,8 +118,8 @@ private:
 class CpuSort
 {
 public:
-	/* `limit`: so many rows matter, 0 all. `memory_limit`: bytes, 0 for none. The keys' maps and text orders outlive the sort. */
-	CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit, uint64_t memory_limit);
+	/* `limit`: so many rows matter, 0 all. The keys' maps and text orders outlive the sort. */
+	CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit);
 
 	/* Rows that find no memory go there; not with a limit of few rows. It outlives the sort. */
 	void		set_spill(Spill *spill);
@@ -170,7 +168,6 @@ private:
 	};
 
 	/* for SortRows: */
-	void		charge(uint64_t bytes);
 	SortRange	empty_range(uint32_t key) const;
 	void		widen(uint32_t key, const char *base, const ResultColumnLayout *layout, uint32_t n, SortRange *range) const;
 	void		put_words(const char *base, uint32_t row, uint64_t *words);
@@ -223,8 +220,6 @@ private:
 	std::vector<ResultColumnLayout> layout_;	/* of a chunk */
 	uint64_t	chunk_bytes_;
 	uint64_t	limit_;
-	uint64_t	memory_limit_;
-	std::atomic<uint64_t> bytes_{0};
 	std::atomic<const char *> refused_{nullptr};
 
 	/* with a limit that few rows are kept for: */

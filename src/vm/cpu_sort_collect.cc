@@ -79,7 +79,6 @@ SortRows::add_slab()
 			throw;
 		return false;
 	}
-	sort_->charge(bytes);
 	slab_left_ = n;
 	return true;
 }
@@ -269,8 +268,6 @@ SortRows::take_candidates(uint32_t n)
 		if (npassed == 0)
 			continue;
 
-		charge_rows(count_ + npassed);
-
 		const uint32_t before = count_;
 
 		for (uint32_t i = 0; i < npassed; i++)
@@ -297,16 +294,6 @@ SortRows::take_candidates(uint32_t n)
 	}
 }
 
-/* So many of both stores' rows are in use, or were. */
-void
-SortRows::charge_rows(uint64_t rows)
-{
-	if (rows <= charged_)
-		return;
-	sort_->charge((rows - charged_) * sort_->store_row_bytes_);
-	charged_ = rows;
-}
-
 /* Leaves the first of the rows, as many as the limit; nothing behind the last of them matters any more. */
 void
 SortRows::keep_best()
@@ -317,7 +304,6 @@ SortRows::keep_best()
 
 	if (count_ <= keep)
 		return;
-	charge_rows(uint64_t(2) * sort_->room_);
 	for (uint32_t i = 0; i < count_; i++)
 		rows[i] = i;
 	/* a locale's comparison is not trusted to keep within the rows */
@@ -364,8 +350,6 @@ SortRows::finish()
 	count_ = 0;
 	store_ = Store();
 	spare_ = Store();
-	sort_->bytes_.fetch_sub(charged_ * sort_->store_row_bytes_);
-	charged_ = 0;
 }
 
 }  // namespace gpuvm

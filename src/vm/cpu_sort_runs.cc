@@ -48,7 +48,7 @@ CpuSort::set_spill(Spill *spill)
 bool
 CpuSort::short_of(uint64_t bytes)
 {
-	return (memory_limit_ > 0 && bytes_.load() + bytes > memory_limit_) || spill_->wanted(bytes + run_chunks_ * run_chunk_bytes_);
+	return spill_->wanted(bytes + run_chunks_ * run_chunk_bytes_);
 }
 
 /* -- runs are written ------------------------------------------------------------------------ */

@@ -225,28 +225,28 @@ CpuSort::sort_rows(uint32_t part)
 {
 	Pair	   *rows = order_.as<Pair>() + part_first_[part];
 	const size_t n = part_first_[part + 1] - part_first_[part];
-	const uint64_t bytes = n * (sizeof(NearRow) + sizeof(Pair) + MOST_COPIED + 1) + VARIABLE_SLACK;
 	uint32_t	k = 0;
 
-	if (n > MOST_NEAR || (memory_limit_ > 0 && bytes_.load() + bytes > memory_limit_))
-	{
-		std::stable_sort(rows, rows + n, [this](const Pair &a, const Pair &b) { return row_less(a, b); });
-		return;
-	}
 	while (texts_[k] == nullptr)
 		k++;
-	bytes_.fetch_add(bytes);
-	{
-		const std::vector<Pair> before(rows, rows + n);
-		const Pages copies(n * (MOST_COPIED + 1) + VARIABLE_SLACK, false);	/* taken as used */
-		std::vector<NearRow> near(n);
+	if (n <= MOST_NEAR)
+		try
+		{
+			const std::vector<Pair> before(rows, rows + n);
+			const Pages copies(n * (MOST_COPIED + 1) + VARIABLE_SLACK, false);	/* taken as used */
+			std::vector<NearRow> near(n);
 
-		bring_near(rows, n, k, near.data(), copies.as<unsigned char>());
-		std::stable_sort(near.begin(), near.end(), [&](const NearRow &a, const NearRow &b) { return near_less(a, b, before.data(), k); });
-		for (size_t i = 0; i < n; i++)
-			rows[i] = before[near[i].at];
-	}
-	bytes_.fetch_sub(bytes);
+			bring_near(rows, n, k, near.data(), copies.as<unsigned char>());
+			std::stable_sort(near.begin(), near.end(), [&](const NearRow &a, const NearRow &b) { return near_less(a, b, before.data(), k); });
+			for (size_t i = 0; i < n; i++)
+				rows[i] = before[near[i].at];
+			return;
+		}
+		catch (const std::bad_alloc &)
+		{
+			/* then they are compared where they lie */
+		}
+	std::stable_sort(rows, rows + n, [this](const Pair &a, const Pair &b) { return row_less(a, b); });
 }
 
 }  // namespace gpuvm

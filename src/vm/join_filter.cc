@@ -121,6 +121,16 @@ plain_rows(const Program *program, const ParamValue *params, const ValueRange *c
 	return has_result;
 }
 
+int
+key_column(const JoinSplit &split, size_t number)
+{
+	const JoinLevel &level = split.levels[number];
+	const std::vector<int> &carried = split.levels[0].carried;
+	const auto	at = std::find(carried.begin(), carried.end(), level.carried[static_cast<size_t>(level.probe[0])]);
+
+	return at == carried.end() ? -1 : result_column(split.first.program(), static_cast<int>(at - carried.begin()));
+}
+
 std::vector<int>
 filter_columns(const JoinSplit &split)
 {
@@ -136,12 +146,7 @@ filter_columns(const JoinSplit &split)
 		if ((level.kind != JoinKind::Inner && level.kind != JoinKind::Semi) || !level.sought || level.range != 0 || level.key_types.size() != 1 ||
 			(level.key_types[0] != Type::Bool && !type_is_int(level.key_types[0])))
 			continue;
-
-		const std::vector<int> &carried = split.levels[0].carried;
-		const auto	at = std::find(carried.begin(), carried.end(), level.carried[static_cast<size_t>(level.probe[0])]);
-
-		if (at != carried.end())
-			columns[i] = result_column(split.first.program(), static_cast<int>(at - carried.begin()));
+		columns[i] = key_column(split, i);
 	}
 	return columns;
 }

@@ -17,6 +17,9 @@ namespace gpuvm {
  */
 std::vector<int> filter_columns(const JoinSplit &split);
 
+/* Cursor 0's column that the lanes' first key of a level is (be it widened), or -1. */
+int			key_column(const JoinSplit &split, size_t level);
+
 /* Values of a column from `lo` to `hi`; nulls are not among them. */
 struct ColumnInterval
 {

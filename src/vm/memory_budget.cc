@@ -5,13 +5,20 @@ namespace gpuvm {
 
 /* ---- the budget, under its mutex --------------------------------------------------- */
 
+/* Is that more than the job may have? */
+bool
+MemoryBudget::is_beyond(const JobMemory *job, uint64_t bytes) const
+{
+	return job != nullptr && bytes > job->most_allowed_ - std::min(job->most_allowed_, job->held_);
+}
+
 bool
 MemoryBudget::fits(const JobMemory *job, uint64_t bytes) const
 {
 	const bool	small = job == nullptr || job->held_ + bytes <= SMALL;
 	const uint64_t taken = used_ + (small ? 0 : reserved_ - job->reserve()), limit = limit_.load(std::memory_order_relaxed);
 
-	return taken <= limit && bytes <= limit - taken;
+	return taken <= limit && bytes <= limit - taken && !is_beyond(job, bytes);
 }
 
 /* What there is for the job when no other runs. */
@@ -20,7 +27,7 @@ MemoryBudget::ever(const JobMemory *job) const
 {
 	const uint64_t stays = used_ - held_ + job->kept_, limit = limit_.load(std::memory_order_relaxed);
 
-	return limit - std::min(limit, stays);
+	return std::min(limit - std::min(limit, stays), job->most_allowed_);
 }
 
 bool
@@ -87,7 +94,7 @@ MemoryBudget::refuse(JobMemory *job, uint64_t bytes, bool its_turn)
 	job->refusal_ = {bytes, job->held_, 0};
 	job->wanted_ = std::min(std::max(job->held_ + bytes, job->least_), MOST);
 	/* there may be room by now */
-	job->had_all_ = its_turn && !others_hold(job) && !fits(job, bytes);
+	job->had_all_ = is_beyond(job, bytes) || (its_turn && !others_hold(job) && !fits(job, bytes));
 }
 
 void
@@ -121,8 +128,9 @@ MemoryBudget::left(const JobMemory *job)
 	std::lock_guard<std::mutex> lock(mutex_);
 	const uint64_t taken = used_ + reserved_ - job->reserve(), limit = limit_.load(std::memory_order_relaxed);
 	const uint64_t small = std::min(SMALL - std::min(SMALL, job->held_), limit - std::min(limit, used_));
+	const uint64_t bytes = waiting_.empty() || job->large() ? std::max(limit - std::min(limit, taken), small) : small;
 
-	return waiting_.empty() || job->large() ? std::max(limit - std::min(limit, taken), small) : small;
+	return std::min(bytes, job->most_allowed_ - std::min(job->most_allowed_, job->held_));
 }
 
 uint64_t
@@ -158,7 +166,7 @@ MemoryBudget::take(JobMemory *job, uint64_t bytes)
 					change(job, job->held_ + bytes, job->granted_);
 				return true;
 			}
-			if (!its_turn || yielded || !yield_)
+			if (!its_turn || yielded || !yield_ || is_beyond(job, bytes))
 			{
 				refuse(job, bytes, its_turn);
 				return false;
@@ -207,7 +215,7 @@ MemoryBudget::fail(JobMemory *job, uint64_t bytes, int error)
 
 /* ---- jobs -------------------------------------------------------------------------- */
 
-JobMemory::JobMemory(MemoryBudget *budget, Of of) : budget_(budget), of_(of)
+JobMemory::JobMemory(MemoryBudget *budget, Of of, uint64_t most) : budget_(budget), of_(of), most_allowed_(most == 0 ? MemoryBudget::MOST : most)
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 

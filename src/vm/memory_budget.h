@@ -9,6 +9,8 @@
  * A job that waits holds nothing that others wait for: sets and indexes that stay when a job has gone are nobody's.
  * Jobs that wait for their clients may do so for ever, so they are not waited for, nor is anything kept for them.
  *
+ * A job may have a bound of its own below the budget's limit. It then finds no more than that, however much is free.
+ *
  * Of a budget that sessions have parts of (result sets, engine/set.h) what a session keeps between its jobs is its own, and
  * others wait for it. Who keeps something begins whenever there is room, for that may end his query, which gives all back.
  * When a query ends is up to its client, so nobody waits for more than MOST_WAIT in all. Where all that is left to wait for
@@ -84,6 +86,7 @@ private:
 	static constexpr uint64_t MOST = UINT64_MAX / 4;	/* sums do not overflow */
 
 	bool		fits(const JobMemory *job, uint64_t bytes) const;
+	bool		is_beyond(const JobMemory *job, uint64_t bytes) const;
 	uint64_t	ever(const JobMemory *job) const;
 	bool		others_hold(const JobMemory *job) const;
 	uint64_t	others_compute(const JobMemory *job) const;
@@ -109,7 +112,8 @@ class JobMemory
 public:
 	enum class Of { Job, Session };
 
-	explicit JobMemory(MemoryBudget *budget, Of of = Of::Job);
+	/* `most`: that it may have, if not 0. */
+	explicit JobMemory(MemoryBudget *budget, Of of = Of::Job, uint64_t most = 0);
 	~JobMemory();
 	JobMemory(const JobMemory &) = delete;
 	JobMemory &operator=(const JobMemory &) = delete;
@@ -189,6 +193,7 @@ private:
 
 	MemoryBudget *budget_;
 	const Of	of_;
+	const uint64_t most_allowed_;
 	uint64_t	number_;
 	uint64_t	held_ = 0;
 	uint64_t	kept_ = 0;		/* of it, from earlier jobs of the session */

@@ -150,7 +150,7 @@ run(benchmark::State &state, const ProgramBuilder &b, const std::vector<const Ta
 	{
 		const auto	start = std::chrono::steady_clock::now();
 		const double user_start = user_time();
-		auto		join = CpuJoin::create(program, nullptr, 0, cursors.data(), 0);
+		auto		join = CpuJoin::create(program, nullptr, 0, cursors.data());
 		std::vector<std::unique_ptr<CpuState>> states(nthreads);
 		std::vector<CpuState *> all;
 		std::vector<std::pair<const TabletHeader *, uint32_t>> ranges;

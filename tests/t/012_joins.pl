@@ -113,17 +113,19 @@ for my $join ('JOIN few y USING (g)', 'LEFT JOIN few y ON y.g = x.g AND y.id % 3
 my $pairs = 'SELECT count(*), sum(x.id::int8 * y.id) FROM few x JOIN few y USING (g)';
 is(on_vm($pairs), without($node, $pairs), 'the tablets still serve');
 
-# The inner side may take a quarter of gpuvm.memory, or what PostgreSQL's hash tables may; else it is met in passes, but where rows leave.
+# An inner side that is larger than the program may be is met in passes.
 my $large = 'SELECT count(*), max(w.a), min(w.b), max(w.c), min(w.d) FROM big b JOIN wide w ON w.id = b.id AND w.a < b.l';
 $expected = without($node, $large);
 my $rows_of_large = 'SELECT b.id, w.a, w.b, w.c, w.d FROM big b JOIN wide w ON w.id = b.id AND w.a < b.l';
-my $explain = 'SET gpuvm.force = on; EXPLAIN (ANALYZE)';
-like($node->safe_psql('postgres', "$explain $large"), qr/Passes: [2-9]/, 'an inner side that is too large is met in passes');
-is($node->safe_psql('postgres', "SET gpuvm.force = on; $large"), $expected, 'and the answer is the same');
-like($node->safe_psql('postgres', "$explain $rows_of_large"), qr/Fallback: engine failed \(an inner side of the join takes more memory than it may\)/,
-	'where rows leave it is joined by PostgreSQL');
-like($node->safe_psql('postgres', "SET work_mem = '128MB'; $explain $rows_of_large"), qr/^(?!.*Fallback).*Engine Time/s, 'unless it may take more');
-is(on_vm("SET work_mem = '128MB'; $large"), $expected, 'and so at once');
+my $explain = "SET gpuvm.force = on; SET gpuvm.job_memory = '16MB'; EXPLAIN (ANALYZE)";
+like($node->safe_psql('postgres', "$explain $large"), qr/Engine Memory: (\d{4}|1[0-6]\d{3}) kB.*Passes: [2-9]/s, 'an inner side that is too large is met in passes');
+is($node->safe_psql('postgres', "SET gpuvm.force = on; SET gpuvm.job_memory = '16MB'; $large"), $expected, 'and the answer is the same');
+like($node->safe_psql('postgres', "$explain $rows_of_large"), qr/Passes: [2-9]/, 'also where rows leave');
+like($node->safe_psql('postgres', "$explain SELECT sum(w.id) FROM big b JOIN few w ON w.id = b.id"), qr/^(?!.*(Fallback|Passes)).*Engine Time/s, 'a small one is met at once');
+like($node->safe_psql('postgres', "SET gpuvm.job_memory = '1MB'; SET gpuvm.force = on; EXPLAIN (ANALYZE) $large"), qr/Engine Memory: \d{1,3} kB.*Passes: [23]\d/s,
+	'within one megabyte, too');
+like(($node->psql('postgres', "CREATE ROLE user1; SET ROLE user1; SET gpuvm.job_memory = '1GB'"))[2], qr/permission denied to set parameter "gpuvm.job_memory"/,
+	'it is not for everybody to say how much that is');
 
 # Canceled among many pairs.
 for my $query ('SELECT count(*) FROM big x, big y WHERE x.v < y.v AND x.l > y.l', 'SELECT x.id, y.id FROM big x, big y WHERE x.v + y.v < 0')

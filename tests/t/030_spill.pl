@@ -79,16 +79,62 @@ my %joins = (
 	'what is left' => 'SELECT a.f, count(*) c, count(b.v) b, sum(b.k) s FROM t a LEFT JOIN (SELECT * FROM t WHERE v % 20 > 0) b ON a.k = b.k GROUP BY a.f',
 	'of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.r) m FROM t a FULL JOIN (SELECT * FROM t WHERE f > 9) b ON a.k = b.k',
 	'what is not there' => 'SELECT f, count(*) c FROM t a WHERE NOT EXISTS (SELECT FROM t b WHERE b.k = a.k AND b.n > 1 AND b.d + b.r > a.f) GROUP BY f',
+	'close keys, in order' => 'SELECT a.f, count(*) c, sum(b.k) s, max(b.d) d, max(b.n) n, min(b.r) r FROM t a JOIN t b ON a.v = b.v GROUP BY a.f',
+	'close keys, what is left' => 'SELECT a.f, count(*) c, count(b.k) b, max(b.d) d, max(b.n) n, min(b.r) r FROM (SELECT f, CASE WHEN v % 13 > 0 THEN v * 2 - 5000 END AS w FROM t) a
+		LEFT JOIN (SELECT * FROM t WHERE v % 20 > 0) b ON a.w = b.v GROUP BY a.f',
+	'close keys, of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.r) m, sum(b.k) k, max(b.d) d, max(b.n) n FROM (SELECT * FROM t WHERE v > 9000) a
+		FULL JOIN (SELECT r, v, k, n, d, nullif(r, v % 9000) AS w FROM t) b ON a.v = b.w',
+	'close keys, behind a full join' => 'SELECT count(*) c, count(e.v) e, sum(a.v) a, sum(b.k) s, max(b.d) d, max(b.n) n, min(b.r) r FROM t a
+		FULL JOIN (SELECT * FROM t WHERE f > 990) e ON a.r = e.r LEFT JOIN t b ON b.v = a.v',
+	'a few values' => 'SELECT a.f, count(*) c, sum(b.k) s, max(b.d) d, max(b.n) n FROM (SELECT * FROM t WHERE v < 40000) a
+		LEFT JOIN (SELECT CASE WHEN v < 100 THEN v * 20000000000 - 1000000000000 ELSE r % 300000 END AS w, k, d, n FROM t) b ON a.v = b.w GROUP BY a.f',
 	'keys far apart' => 'SELECT a.f, count(*) c, sum(b.k) s FROM t a JOIN t b ON a.r * 12 = b.v * 12 GROUP BY a.f',
 	'nulls' => 'SELECT a.f, count(*) c, count(b.v) b FROM t a LEFT JOIN t b ON a.n = b.d GROUP BY a.f',
 	'and another' => 'SELECT a.f, count(*) c, sum(b.k) s, sum(e.r) r FROM t a JOIN t b ON a.k = b.k
 		LEFT JOIN (SELECT * FROM t WHERE v < 100000) e ON e.v = b.r GROUP BY a.f',
+	'rows' => 'SELECT a.k, a.f, b.v, b.n, b.d, b.x FROM t a JOIN t b ON a.k = b.k',
+	'rows of close keys' => 'SELECT a.f, b.k, b.n, b.d, b.r, b.x FROM t a JOIN t b ON a.v = b.v',
+	'rows without another' => 'SELECT a.v, b.x, b.k FROM t a LEFT JOIN (SELECT * FROM t WHERE v % 20 > 0) b ON a.k = b.k',
+	'rows of both' => 'SELECT a.v, b.v AS w, b.r FROM t a FULL JOIN (SELECT * FROM t WHERE f > 9) b ON a.k = b.k',
+	'rows that are not there' => 'SELECT k, x FROM t a WHERE NOT EXISTS (SELECT FROM t b WHERE b.k = a.k AND b.n > 1 AND b.d + b.r > a.f)',
+	'rows by where they lie' => 'SELECT a.ctid, b.ctid AS c FROM t a JOIN t b ON a.k = b.k AND a.r = b.r',
+	'rows in order' => 'SELECT a.k, b.v, b.n, b.d FROM t a JOIN t b ON a.k = b.k ORDER BY a.k, b.v',
+	'the first rows' => 'SELECT a.k, b.v, b.n, b.x FROM t a JOIN t b ON a.k = b.k ORDER BY b.n DESC, a.k LIMIT 1000',
+	'windows' => 'SELECT f, v, rank() OVER (PARTITION BY f ORDER BY n, d, r, v) AS r FROM (SELECT a.f, a.v, b.n, b.d, b.r FROM t a LEFT JOIN t b ON a.k = b.k
+		WHERE a.f < 50) j',
 	'groups that are spilled, too' => 'SELECT a.k, count(*) c, sum(b.k) s FROM t a JOIN t b ON a.k = b.k GROUP BY a.k');
 
 for my $name (sort keys %joins)
 {
 	answers("join: $name", "SELECT count(*), sum(hash_record_extended(q, 1)::numeric) FROM ($joins{$name}) q");
 	like($node->safe_psql('postgres', "SET gpuvm.require = cpu; EXPLAIN (ANALYZE) $joins{$name}"), qr/Passes: ([2-9]|\d\d)/, 'in passes');
+}
+
+is($node->safe_psql('postgres', "SET gpuvm.require = cpu; SELECT count(*) FROM ($joins{'rows'} LIMIT 1234) q"), 1234, 'some rows of passes');
+# what a row raises is raised, whichever pass it is in
+my $columns = 'b.k, b.n, b.x, b.d, b.v, b.f';
+for my $join ('a JOIN t b ON 1000 / (a.r - 77) = b.v', 'a JOIN t b ON a.v * 3000 = b.v', 'a LEFT JOIN t b ON a.k = b.k AND 1000 / (a.r - b.r + a.f - 77) > -2000',
+	'a FULL JOIN t b ON a.v * 3000 = b.v', 'a JOIN t b ON a.k = b.k WHERE a.n / (b.n - 5) > -1000000')
+{
+	my ($expected, $stderr) = map { ($node->psql('postgres', "SET gpuvm.require = 'any'; $_; SELECT $columns FROM t $join"))[2] =~ s/^psql[^ ]* |\nCONTEXT.*//grs }
+		'SET gpuvm.enabled = off', 'SET gpuvm.enabled = on';
+
+	like($expected, qr/ERROR:  (division by zero|integer out of range)/, "an error of a row: $join");
+	is($stderr, $expected, 'in passes, too');
+}
+# nobody knows which rows are left where gpuvmd is lost
+{
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	my $err = '';
+
+	$session->query_safe("SET gpuvm.require = cpu; BEGIN; DECLARE c CURSOR FOR $joins{'rows'}");
+	is(scalar(split(/\n/, $session->query_safe('FETCH 10 FROM c'))), 10, 'a cursor has rows of passes');
+	kill 'KILL', $node->safe_psql('postgres', q{SELECT substring(detail FROM 'PID ([0-9]+)') FROM gpuvm.status() WHERE backend = 'cpu'});
+	$session->query('FETCH ALL FROM c');
+	like($session->{stderr}, qr/ERROR:  a join cannot go on after its first rows/, 'and none twice');
+	$session->quit;
+	ok($node->poll_query_until('postgres', q{SELECT detail LIKE '%is running%' FROM gpuvm.status() WHERE backend = 'cpu'}), 'gpuvmd runs again');
+	$node->safe_psql('postgres', "SELECT gpuvm.import('t')");
 }
 
 # Rows to be sorted, of which ties are told apart by the last key.
@@ -141,6 +187,15 @@ my ($code, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSET t
 like($err, qr/53400: temporary file size exceeds temp_file_limit \(10240kB\)/, 'temp_file_limit holds');
 is($node->safe_psql('postgres', "SET temp_file_limit = '1GB'; $query"), 10, 'and what is below it is answered');
 is_deeply([ files() ], [], 'no file stays');
+
+# Plans know what that costs.
+for my $costly ($joins{'groups'}, $joins{'rows of close keys'}, $queries{'keys without order'}, $sorts{'one key'})
+{
+	my ($plenty, $little) = map { $node->safe_psql('postgres', "SET gpuvm.job_memory = '$_'; EXPLAIN $costly") =~ /^Custom Scan \(GpuVM\)  \(cost=[\d.]+\.\.([\d.]+)/ }
+		'32MB', '4MB';
+
+	cmp_ok($little // 0, '>', $plenty // 99e9, "with less memory it costs more: $costly");
+}
 
 # Whoever ends in the middle of it.
 my $slow = "SELECT count(*) FROM (SELECT a.k, b.v, count(*) c FROM t a JOIN t b ON a.f = b.f GROUP BY 1, 2 ORDER BY c DESC LIMIT 10) q";

@@ -413,26 +413,26 @@ TEST_F(JoinIndexTest, WhatFailsOrIsCanceledLeavesNothing)
 
 	const auto	limited = [&](uint64_t limit) {
 		prepare_join(&backend, this, true, 0, true);
-		backend.job->build_limit = limit;
+		backend.job->job_memory = limit;
 		backend.run();
 		return backend.state() == JobState::Failed ? backend.failure() : backend.job->passes > 1 ? "in passes" : "at once";
 	};
 
-	EXPECT_EQ(limited(NROWS / 8), "an inner side of the join takes more memory than it may");
-	EXPECT_EQ(limited(NROWS * 4), "in passes");
+	EXPECT_EQ(limited(10000), "out of memory");
+	EXPECT_EQ(limited(NROWS * 6), "in passes");
+	EXPECT_EQ(backend.values, std::vector<uint64_t>{NROWS});
 	EXPECT_EQ(indexes(), 0u);
 	EXPECT_EQ(backend.job->indexes_made, 0u);
 
-	/* an index is held against the limit as if it had been built */
+	/* an index is nobody's */
 	prepare_join(&backend, this, true, 0, true);
-	backend.job->build_limit = 0;
+	backend.job->job_memory = 0;
 	EXPECT_EQ(run_join(&backend), "made");
-	EXPECT_EQ(limited(NROWS / 8), "an inner side of the join takes more memory than it may");
 	backend.values.clear();
-	EXPECT_EQ(limited(NROWS * 4), "in passes");
+	EXPECT_EQ(limited(10000), "at once");
 	EXPECT_EQ(backend.values, std::vector<uint64_t>{NROWS});
-	EXPECT_EQ(backend.job->indexes_used, 0u);
-	backend.job->build_limit = 0;
+	EXPECT_EQ(backend.job->indexes_used, 2u);
+	backend.job->job_memory = 0;
 
 	/* at any moment of building */
 	int			canceled = 0;

@@ -402,6 +402,46 @@ TEST_F(EngineJobTest, AJobWaitsForTheMemoryOfAnother)
 	EXPECT_EQ(context_.memory.used(), 0u);
 }
 
+TEST_F(EngineJobTest, AJobWaitsForSoLong)
+{
+	Backend		backend(this);
+	JobMemory	other(&context_.memory);
+
+	context_.memory.set_limit(100 << 20);
+	ASSERT_TRUE(context_.memory.take(&other, 80 << 20));
+	knobs.state_bytes = 30 << 20;
+	backend.prepare(true);
+	backend.job->threads = 1;
+	backend.job->queue_timeout = 50;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+	EXPECT_EQ(backend.failure(), "it waited for memory for longer than gpuvm.queue_timeout");
+	EXPECT_GE(backend.job->queue_ns, 50000000u);
+	EXPECT_EQ(context_.memory.used(), 80u << 20);
+	context_.memory.give_back(other.number(), 80 << 20);
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+}
+
+TEST_F(EngineJobTest, AJobHasABoundOfItsOwn)
+{
+	Backend		backend(this);
+
+	context_.memory.set_limit(100 << 20);
+	knobs.state_bytes = 30 << 20;
+	backend.prepare(true);
+	backend.job->threads = 1;
+	backend.job->job_memory = 20 << 20;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Failed);
+	EXPECT_EQ(backend.failure(), "out of memory");
+	EXPECT_EQ(backend.job->queue_ns / 1000000000, 0u) << "waiting does not help";
+	backend.job->job_memory = 40 << 20;
+	backend.run();
+	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(context_.memory.used(), 0u);
+}
+
 TEST_F(EngineJobTest, SessionsRunSideBySide)
 {
 	std::vector<std::thread> threads;

@@ -173,24 +173,27 @@ TEST_F(EngineJobTest, TooLargeAnInnerSideIsRefused)
 	Backend		backend(this);
 
 	prepare_join(&backend, this, true, 0, false);
-	backend.job->build_limit = NROWS * 4;
+	backend.job->job_memory = 10000;
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Failed);
-	EXPECT_EQ(backend.failure(), "an inner side of the join takes more memory than it may");
+	EXPECT_EQ(backend.failure(), "out of memory");
 	EXPECT_EQ(backend.job->errors, 0u);
 	EXPECT_EQ(backend.job->rows_out, 0u);
-	backend.job->build_limit = NROWS * 64;
+	backend.job->job_memory = NROWS * 64;
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
+	EXPECT_EQ(backend.job->passes, 1u);
+	EXPECT_LE(backend.job->memory_peak, NROWS * 64u);
 
 	/* what its filter leaves is what counts, not the tablet that it is in */
 	prepare_join(&backend, this, true, 1000, false);
-	backend.job->build_limit = 30000;
+	backend.job->job_memory = 40000;
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
 	EXPECT_EQ(backend.values.size(), 1000u);
-	EXPECT_LE(backend.job->build_bytes, 30000u);
-	static_assert(TABLET_ROWS * 8 > 30000);
+	EXPECT_EQ(backend.job->passes, 1u);
+	EXPECT_LE(backend.job->memory_peak, 40000u);
+	static_assert(TABLET_ROWS * 8 > 40000);
 }
 
 TEST_F(EngineJobTest, ErrorsOfPairsFailTheJob)

@@ -200,7 +200,7 @@ SortTest::run_one(Backend *backend, uint64_t seed)
 	job->count_groups = 0;
 	job->skip_units = job->skip_bytes = 0;
 	job->row_limit = ref::chance(rng, 40) ? 1 + rng() % (ref::chance(rng, 50) ? 10 : 3000) : 0;
-	job->build_limit = 0;
+	job->job_memory = 0;
 
 	const uint64_t limit = job->row_limit;
 	const ref::Outcome got = run(backend, last.get());
@@ -393,7 +393,7 @@ TEST_F(SortTest, MemoryRunsOut)
 	{
 		knobs.groups = NROWS;
 		prepare(&backend, grouped, 1, 0);	/* one buffer: rows are taken in their order */
-		backend.job->build_limit = 1 << 20;
+		backend.job->job_memory = 1 << 20;
 		/* a backend whose file has room */
 		{
 			char		name[] = "/tmp/sort-XXXXXX";
@@ -413,7 +413,7 @@ TEST_F(SortTest, MemoryRunsOut)
 
 		/* few are kept */
 		prepare(&backend, grouped, 2, 10);
-		backend.job->build_limit = 4 << 20;
+		backend.job->job_memory = 4 << 20;
 		backend.run();
 		EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
 		EXPECT_EQ(backend.values.size(), 10u);

@@ -47,7 +47,7 @@ protected:
 			cursors.push_back(cursor);
 		}
 
-		auto		join = CpuJoin::create(program.get(), nullptr, 0, cursors.data(), 0, nullptr);
+		auto		join = CpuJoin::create(program.get(), nullptr, 0, cursors.data(), nullptr);
 
 		while (const uint32_t n = join->begin_phase())
 			for (uint32_t task = 0; task < n; task++)

@@ -42,7 +42,7 @@ struct Joined
 	std::unique_ptr<CpuJoin> join;
 
 	Joined(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps,
-		   Rng &rng, uint64_t limit = 0, JoinIndexes *indexes = nullptr)
+		   Rng &rng, JoinIndexes *indexes = nullptr)
 	{
 		for (const Table &table : tables)
 		{
@@ -57,8 +57,8 @@ struct Joined
 			}
 			cursors.push_back(cursor);
 		}
-		join = CpuJoin::create(program, params.data(), static_cast<uint32_t>(params.size()), cursors.data(), limit, maps.maps.data(),
-							   maps.patterns.patterns.data(), indexes, nullptr, cpu_join::join_room != 0 || limit != 0);
+		join = CpuJoin::create(program, params.data(), static_cast<uint32_t>(params.size()), cursors.data(), maps.maps.data(),
+							   maps.patterns.patterns.data(), indexes, nullptr, cpu_join::join_room != 0);
 		build(rng);
 	}
 
@@ -92,7 +92,7 @@ Outcome
 run_join_rows(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps, Rng &rng,
 			  JoinIndexes *indexes, JoinFigures *figures)
 {
-	Joined		joined(program, tables, params, maps, rng, 0, indexes);
+	Joined		joined(program, tables, params, maps, rng, indexes);
 	Outcome		out;
 
 	EXPECT_EQ(joined.join->refusal(), nullptr);
@@ -150,21 +150,15 @@ run_join_rows(const Program *program, const std::vector<Table> &tables, const st
 	return out;
 }
 
-/* No `passes`: it was refused. */
 Outcome
 run_join_groups(const Program *program, const std::vector<Table> &tables, const std::vector<ParamValue> &params, const MapSet &maps, Rng &rng,
-			  JoinIndexes *indexes, JoinFigures *figures, uint64_t limit = 0)
+			  JoinIndexes *indexes, JoinFigures *figures)
 {
-	Joined		joined(program, tables, params, maps, rng, limit, indexes);
+	Joined		joined(program, tables, params, maps, rng, indexes);
 	Outcome		out;
 
+	EXPECT_EQ(joined.join->refusal(), nullptr);
 	*figures = joined.join->figures();
-	if (joined.join->refusal() != nullptr)
-	{
-		EXPECT_GT(limit, 0u);
-		figures->passes = 0;
-		return out;
-	}
 	out.errors = joined.join->build_errors();
 	if (out.errors)
 		return out;
@@ -197,10 +191,6 @@ run_join_groups(const Program *program, const std::vector<Table> &tables, const 
 			joined.join->run_rest_groups(all[rng() % all.size()], part);
 	} while (next_pass(&joined, rng));
 	*figures = joined.join->figures();
-	if (limit > 0)
-	{
-		EXPECT_LE(figures->build_bytes, limit);
-	}
 	for (uint32_t parts = joined.join->begin_merge(all.data(), static_cast<uint32_t>(all.size())), i = 0; i < parts; i++)
 		joined.join->merge_part(all.data(), static_cast<uint32_t>(all.size()), i);
 	out.errors = joined.join->finish(all[0]);
@@ -240,7 +230,7 @@ struct Tally
 };
 
 void
-run_one(uint64_t seed, bool grouped, bool masks, uint64_t room, bool limited, Tally *tally)
+run_one(uint64_t seed, bool grouped, bool masks, uint64_t room, Tally *tally)
 {
 	static const uint32_t outer[] = {1, 5, 64, 200, 400, 1023, 1025, 2100};
 	static const uint32_t inner[] = {1, 2, 7, 30, 64, 130};
@@ -311,20 +301,15 @@ run_one(uint64_t seed, bool grouped, bool masks, uint64_t room, bool limited, Ta
 		limit_cpu_kernels(pick_int(rng, 3));
 		before = figures;
 
-		/* small tables take more than a row is counted for */
-		const uint64_t limit = limited && round == 1 ? before.build_bytes * (20 + rng() % 70) / 100 + 1024 * static_cast<uint64_t>(ncursors - 1) : 0;
-		const Outcome got = grouped ? run_join_groups(program, tables, generator.params, maps, rng, &indexes, &figures, limit)
+		const Outcome got = grouped ? run_join_groups(program, tables, generator.params, maps, rng, &indexes, &figures)
 			: run_join_rows(program, tables, generator.params, maps, rng, &indexes, &figures);
 
-		/* what was an index leaves room for others */
-		if (figures.passes == 0)
-			continue;
-		if (room == 0 && limit == 0)
+		if (room == 0)
 		{
 			ASSERT_EQ(figures.indexes_used, before.indexes_made) << what;
 			ASSERT_EQ(figures.indexes_made != 0, round == 0 && !indexes.kept.empty()) << what;
 		}
-		if (room == 0 && limit == 0 && round == 1 && figures.indexes_used != 0)
+		if (room == 0 && round == 1 && figures.indexes_used != 0)
 		{
 			ASSERT_EQ(figures.build_rows, before.build_rows) << what;
 			ASSERT_EQ(figures.index_bytes, before.index_bytes) << what;
@@ -351,7 +336,7 @@ run_one(uint64_t seed, bool grouped, bool masks, uint64_t room, bool limited, Ta
 		ASSERT_EQ(rows.size(), expected.size()) << "round " << round << " " << what;
 		for (size_t i = 0; i < rows.size(); i++)
 			ASSERT_EQ(rows[i], expected[i]) << "row " << i << " round " << round << " " << what;
-		tally->parted += round == (limited ? 1 : 0) && figures.passes > 1;
+		tally->parted += round == 0 && figures.passes > 1;
 		tally->clean += round == 0;
 		tally->with_rows += round == 0 && !rows.empty();
 		tally->rows += rows.size();
@@ -360,24 +345,20 @@ run_one(uint64_t seed, bool grouped, bool masks, uint64_t room, bool limited, Ta
 }
 
 void
-run_many(bool grouped, bool masks, bool passes = false, bool limited = false)
+run_many(bool grouped, bool masks, bool passes = false)
 {
 	const uint64_t n = setting("GPUVM_TEST_PROGRAMS", 400);
 	const uint64_t first = setting("GPUVM_TEST_SEED", 1);
 	Tally		tally;
 
 	for (uint64_t seed = first; seed < first + n && !::testing::Test::HasFatalFailure(); seed++)
-		run_one(seed, grouped, masks, passes && !limited ? 100 + 60 * (seed % 12) : 0, limited, &tally);
+		run_one(seed, grouped, masks, passes ? 60 + 50 * (seed % 12) : 0, &tally);
 	cpu_join::join_room = 0;
 	if (tally.programs < 100)
 		return;
 	EXPECT_GT(tally.clean, tally.programs / 3);
 	EXPECT_GT(tally.with_rows, tally.programs / 8);
-	if (limited)
-	{
-		EXPECT_GT(tally.parted, tally.programs / 200);
-	}
-	else if (passes)
+	if (passes)
 	{
 		EXPECT_GT(tally.parted, tally.programs / 14);
 	}
@@ -793,11 +774,6 @@ TEST(VmJoin, RowsInPasses)
 TEST(VmJoin, GroupsInPasses)
 {
 	run_many(true, true, true);
-}
-
-TEST(VmJoin, GroupsWithinLimits)
-{
-	run_many(true, true, true, true);
 }
 
 TEST(VmJoin, GroupsMasked)

@@ -14,6 +14,7 @@
 #include "spill_to_memory.h"
 #include "vm/code_map.h"
 #include "vm/cpu_sort.h"
+#include "vm/memory_budget.h"
 
 using namespace gpuvm;
 
@@ -337,7 +338,7 @@ TEST(SortKeys, AreAsNarrowAsTheirRanges)
 class Sorted
 {
 public:
-	Sorted(const std::vector<Values> &columns, const std::vector<Order> &order, uint64_t limit, uint64_t memory_limit = 0)
+	Sorted(const std::vector<Values> &columns, const std::vector<Order> &order, uint64_t limit)
 		: columns_(columns)
 	{
 		std::vector<SortColumn> keys;
@@ -347,35 +348,48 @@ public:
 		for (const Order &by : order)
 			keys.push_back(by.column);
 		sort_ = std::make_unique<CpuSort>(types_.data(), static_cast<int>(types_.size()), keys.data(), static_cast<uint32_t>(keys.size()),
-										  limit, memory_limit);
+										  limit);
 	}
 
 	/* Rows in batches of at most `batch`, dealt to threads. */
 	void collect(uint32_t nthreads, uint32_t batch)
 	{
-		const size_t nrows = columns_[0].nulls.size();
 		std::vector<std::thread> threads;
 
 		for (uint32_t t = 0; t < nthreads; t++)
-			threads.emplace_back([=] {
-				auto		rows = std::make_unique<SortRows>(sort_.get());
-
-				for (size_t first = t * size_t(batch); first < nrows; first += nthreads * size_t(batch))
-				{
-					const uint32_t n = static_cast<uint32_t>(std::min<size_t>(batch, nrows - first));
-
-					fill(rows->area(), first, n);
-					rows->take(n);
-				}
-				sort_->add(std::move(rows));
-			});
+			threads.emplace_back([=] { collect_share(t, nthreads, batch); });
 		for (std::thread &thread : threads)
 			thread.join();
 	}
 
-	void sort(uint32_t nthreads)
+	/* Those of thread t. */
+	void collect_share(uint32_t t, uint32_t nthreads, uint32_t batch)
 	{
-		for (uint32_t n; (n = sort_->begin_phase()) > 0; phases_++)
+		const size_t nrows = columns_[0].nulls.size();
+		auto		rows = std::make_unique<SortRows>(sort_.get());
+
+		for (size_t first = t * size_t(batch); first < nrows; first += nthreads * size_t(batch))
+		{
+			const uint32_t n = static_cast<uint32_t>(std::min<size_t>(batch, nrows - first));
+
+			fill(rows->area(), first, n);
+			rows->take(n);
+		}
+		sort_->add(std::move(rows));
+	}
+
+	/* `room`: that there is to sort everything in memory, 0 for all. */
+	void sort(uint32_t nthreads, uint64_t room = 0)
+	{
+		const auto	begin = [&]
+		{
+			JobMemory::Use uses(phases_ == 0 && room != 0 ? &memory_ : JobMemory::current());
+
+			return sort_->begin_phase();
+		};
+
+		budget_.set_limit(room);
+		for (uint32_t n; (n = begin()) > 0; phases_++)
 		{
 			std::atomic<uint32_t> next{0};
 			std::vector<std::thread> threads;
@@ -450,6 +464,8 @@ private:
 
 	const std::vector<Values> &columns_;
 	std::vector<Type> types_;
+	MemoryBudget budget_;
+	JobMemory	memory_{&budget_};
 	std::unique_ptr<CpuSort> sort_;
 };
 
@@ -593,11 +609,11 @@ TEST(CpuSort, RunsAreMerged)
 
 		add_numbers(&columns, nrows);
 
-		Sorted		sorted(columns, order, limit, limit == 10 ? 0 : 1 << 20);
+		Sorted		sorted(columns, order, limit);
 
 		(*sorted).set_spill(spill);
 		sorted.collect(nthreads, 1 + static_cast<uint32_t>(rng() % (rng() % 2 ? 500 : SORT_CHUNK_ROWS)));
-		sorted.sort(nthreads);
+		sorted.sort(nthreads, limit == 10 ? 0 : 1 << 17);
 		ASSERT_EQ((*sorted).refusal(), nullptr);
 		merged += (*sorted).merges();
 		levels += (*sorted).merges() && sorted.phases_ > 1;
@@ -658,29 +674,35 @@ TEST(CpuSort, MemoryIsLimited)
 		append_random(&columns[0], Spread::Any, rng);
 	add_numbers(&columns, nrows);
 
-	Sorted		all(columns, order, 0, 4 << 20), first(columns, order, 10, 4 << 20);
+	/* shares of so many threads; true: there was memory, and the rows are right */
+	const auto	fits = [&](uint64_t limit, uint64_t room, uint32_t nshares)
+	{
+		MemoryBudget budget(room);
+		JobMemory	memory(&budget);
+		JobMemory::Use uses(&memory);
+		Sorted		sorted(columns, order, limit);
 
-	all.collect(1, SORT_CHUNK_ROWS);
-	all.sort(1);
-	EXPECT_STREQ((*all).refusal(), "out of memory for sorting");
-	first.collect(1, SORT_CHUNK_ROWS);
-	first.sort(1);
-	EXPECT_EQ((*first).refusal(), nullptr);
-	expect_sorted(columns, order, 10, first.rows(rng), "a limit");
+		try
+		{
+			for (uint32_t t = 0; t < nshares; t++)
+				sorted.collect_share(t, nshares, SORT_CHUNK_ROWS);
+			sorted.sort(1);
+		}
+		catch (const std::bad_alloc &)
+		{
+			return false;
+		}
+		expect_sorted(columns, order, limit, sorted.rows(rng), "within memory");
+		return true;
+	};
 
-	/* these take their share, too, of which every thread has its own */
-	Sorted		many(columns, order, 30000, 5500000), by_two(columns, order, 30000, 5500000), more(columns, order, 30000, 64 << 20);
-
-	many.collect(1, SORT_CHUNK_ROWS);
-	many.sort(1);
-	EXPECT_EQ((*many).refusal(), nullptr);
-	by_two.collect(2, SORT_CHUNK_ROWS);
-	by_two.sort(2);
-	EXPECT_STREQ((*by_two).refusal(), "out of memory for sorting");
-	more.collect(2, SORT_CHUNK_ROWS);
-	more.sort(2);
-	EXPECT_EQ((*more).refusal(), nullptr);
-	expect_sorted(columns, order, 30000, more.rows(rng), "a limit, two threads");
+	EXPECT_FALSE(fits(0, 4 << 20, 1));
+	EXPECT_TRUE(fits(0, 64 << 20, 1));
+	EXPECT_TRUE(fits(10, 4 << 20, 1));
+	/* these take their share, too */
+	EXPECT_TRUE(fits(30000, 5500000, 1));
+	EXPECT_FALSE(fits(30000, 1 << 20, 1));
+	EXPECT_TRUE(fits(30000, 64 << 20, 2));
 }
 
 }  // namespace

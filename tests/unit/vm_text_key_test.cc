@@ -269,7 +269,7 @@ TEST(VmTextKey, Join)
 	for (uint64_t hash_mask : {~uint64_t{0}, uint64_t{0xf}})
 	{
 		TextKeys	keys(program.get(), ARENA, ARENA_BYTES, 3700, hash_mask);
-		auto		join = CpuJoin::create(program.get(), nullptr, 0, cursors.data(), 0, nullptr, nullptr, nullptr, &keys);
+		auto		join = CpuJoin::create(program.get(), nullptr, 0, cursors.data(), nullptr, nullptr, nullptr, &keys);
 		Outcome		out;
 
 		while (const uint32_t n = join->begin_phase())

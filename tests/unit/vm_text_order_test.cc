@@ -18,6 +18,7 @@
 #include "vm/cpu_join.h"
 #include "vm/cpu_sort.h"
 #include "vm/cpu_text_keys.h"
+#include "vm/memory_budget.h"
 
 using namespace gpuvm;
 using namespace gpuvm::reference;
@@ -140,7 +141,7 @@ random_rows(size_t n, Rng &rng)
 /* The rows' numbers, sorted by the number if `led`, then by both texts. */
 std::vector<size_t>
 sorted_rows(const std::vector<Row> &rows, const TextOrder &order, bool led, bool desc, uint64_t limit, const Texts &texts, const Texts &seconds,
-			uint64_t memory_limit)
+			bool no_memory)
 {
 	const Type	types[] = {Type::I32, Type::I64, Type::I64, Type::I64};
 	std::vector<SortColumn> keys = {{1, desc, !desc, nullptr, &order}, {2, !desc, false, nullptr, &order}};
@@ -148,7 +149,7 @@ sorted_rows(const std::vector<Row> &rows, const TextOrder &order, bool led, bool
 	if (led)
 		keys.insert(keys.begin(), SortColumn{0, desc, false, nullptr, nullptr});
 
-	CpuSort		sort(types, 4, keys.data(), static_cast<uint32_t>(keys.size()), limit, memory_limit);
+	CpuSort		sort(types, 4, keys.data(), static_cast<uint32_t>(keys.size()), limit);
 	ResultColumnLayout layout[4];
 	std::vector<std::thread> threads;
 	std::vector<size_t> numbers;
@@ -184,8 +185,14 @@ sorted_rows(const std::vector<Row> &rows, const TextOrder &order, bool led, bool
 	for (std::thread &thread : threads)
 		thread.join();
 	for (uint32_t n; (n = sort.begin_phase()) > 0;)
+	{
+		MemoryBudget budget(1);
+		JobMemory	memory(&budget);
+		JobMemory::Use uses(no_memory ? &memory : nullptr);
+
 		for (uint32_t i = 0; i < n; i++)
 			sort.run_task(i);
+	}
 	EXPECT_EQ(sort.refusal(), nullptr);
 
 	std::vector<char> area(result_layout(types, 4, 1024, layout) + 64);
@@ -250,10 +257,10 @@ TEST(VmTextOrder, Sorts)
 		if (limit > 0)
 			expected.resize(std::min<size_t>(expected.size(), limit));
 
-		/* with little memory values are compared where they lie */
-		for (uint64_t memory_limit : {uint64_t{0}, uint64_t{48} << 20})
+		/* without memory values are compared where they lie */
+		for (bool no_memory : {false, true})
 		{
-			const std::vector<size_t> got = sorted_rows(rows, order, led, desc, limit, both, near, memory_limit);
+			const std::vector<size_t> got = sorted_rows(rows, order, led, desc, limit, both, near, no_memory);
 
 			ASSERT_EQ(got.size(), expected.size()) << "seed " << seed;
 			for (size_t i = 0; i < got.size(); i++)
@@ -290,7 +297,7 @@ TEST(VmTextOrder, ReferencesThatLeadNowhere)
 	for (uint64_t reference : {uint64_t{0}, ~uint64_t{0}, uint64_t{1} << 40, texts.references[0] + 8})
 	{
 		const SortColumn key = {0, false, false, nullptr, &order};
-		CpuSort		sort(&type, 1, &key, 1, 0, 0);
+		CpuSort		sort(&type, 1, &key, 1, 0);
 		auto		rows = std::make_unique<SortRows>(&sort);
 		ResultColumnLayout layout;
 
@@ -341,7 +348,7 @@ TEST(VmTextOrder, Stops)
 		const Counting collator;
 		const TextOrder order = texts.order(&collator);
 		const SortColumn key = {0, false, false, nullptr, &order};
-		CpuSort		sort(&type, 1, &key, 1, 0, 0);
+		CpuSort		sort(&type, 1, &key, 1, 0);
 		After		stop(&collator, most);
 		auto		rows = std::make_unique<SortRows>(&sort);
 		ResultColumnLayout layout;
