@@ -53,6 +53,7 @@ constexpr uint32_t ABI_VERSION = 22 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 constexpr uint32_t MAX_ENGINE_THREADS = 1024;
+constexpr int32_t MAX_PRIORITY = 100;	/* of a job's turn for memory; -MAX_PRIORITY is the lowest */
 constexpr uint32_t MAX_SHARE = 1000;	/* of a role's weights */
 constexpr uint32_t DEFAULT_SHARE = 100;
 
@@ -559,6 +560,7 @@ struct Job
 	uint64_t	submission;		/* differs for every job of the session: its end is known by it */
 	uint32_t	share;			/* the role's weight (gpuvm.share), 1 to MAX_SHARE; anything else counts as DEFAULT_SHARE */
 	uint64_t	job_memory;		/* of gpuvmd's own memory for the job, at most; 0 = no limit but all's */
+	int32_t		priority;		/* of its turn for memory: the highest first */
 	uint32_t	queue_timeout;	/* ms that it waits for memory at most; 0 = as long as it takes */
 	uint32_t	resumes;		/* joins that end in rows: some were handed out by a job before, and come in the same order for nothing */
 	ResultBuffer buffers[JOB_MAX_BUFFERS];

@@ -601,16 +601,17 @@ log_shortage(EngineContext *context, const Job *job, const JobMemory::Refusal &r
 static bool
 run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job *job, Doorbell *doorbell)
 {
-	JobMemory	memory(&context->memory, JobMemory::Of::Job, job->job_memory);
+	JobMemory	memory(&context->memory, JobMemory::Of::Job, job->job_memory, job->priority);
 	JobMemory::Use uses(&memory);
 	const std::chrono::milliseconds patience(job->queue_timeout);
 	std::chrono::nanoseconds waited{0};
 	auto		since = std::chrono::steady_clock::now();
 	bool		waited_long = false;
+	const auto	left = [&] { return job->cancel.load() != 0 || doorbell->gone(); };
 	const auto	ended = [&]
 	{
 		waited_long = patience.count() != 0 && waited + (std::chrono::steady_clock::now() - since) > patience;
-		return waited_long || job->cancel.load() != 0 || doorbell->gone();
+		return waited_long || left();
 	};
 	uint32_t	restarts = 0, shortages = 0;
 	Attempt		outcome = Attempt::Failed;
@@ -630,12 +631,12 @@ run_with_memory(EngineContext *context, SetStore *sets, SessionShare *share, Job
 		const bool	goes_on = wait_for_more(outcome, job, &memory, sets->account(), ended);
 
 		waited += std::chrono::steady_clock::now() - since;
-		since = std::chrono::steady_clock::now();
 		if (goes_on)
 			continue;
-		if (waited_long && job->cancel.load() == 0)
+		if (waited_long && !left())
 			set_failure(job, "it waited for memory for longer than gpuvm.queue_timeout");
-		if (ended() || (outcome != Attempt::ShortByPasses && outcome != Attempt::ShortByThreads))
+		/* what needs no more waiting is tried */
+		if (waited_long || left() || (outcome != Attempt::ShortByPasses && outcome != Attempt::ShortByThreads))
 			break;
 		if (outcome == Attempt::ShortByPasses)
 			shortages++;

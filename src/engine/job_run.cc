@@ -218,7 +218,8 @@ JobRun::collect_unit(Collector *to, CpuState *state, Rows *rows, bool owner)
 			errors_.fetch_or(part.errors);
 			if (holds_)
 				io_->fail("an operation of the join raised an error");
-			io_->stop();
+			else
+				io_->stop();
 			return;
 		}
 		to->take(rows, part.rows);

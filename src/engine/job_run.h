@@ -126,8 +126,8 @@ private:
 	SetBuild   *set_;			/* what the program gives goes there, if not nullptr */
 	JobSpill	spill_;			/* of groups, and of what is sorted */
 	bool		holds_ = false;	/* rows of passes do not leave before all are made: until then they can be made by other means */
-	std::atomic<uint64_t> held_{0};	/* rows, of which there may be */
-	std::atomic<bool> enough_{false};
+	std::atomic<uint64_t> held_{0};	/* so many of them, */
+	std::atomic<bool> enough_{false};	/* which is all that are wanted */
 	std::unique_ptr<JobSort> sort_;	/* or none: what the program gives leaves as it comes */
 	std::vector<Range> ranges_;
 	std::unique_ptr<std::atomic<bool>[]> touched_;	/* per tablet */

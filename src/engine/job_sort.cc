@@ -6,6 +6,7 @@
 
 #include "engine/job_run.h"
 #include "engine/job_set.h"
+#include "vm/memory_budget.h"
 
 namespace gpuvm {
 
@@ -46,6 +47,11 @@ JobSort::JobSort(const Request &request, JobIo *io, WorkerPool *pool, SetBuild *
 void
 JobSort::set_spill(Spill *spill)
 {
+	JobMemory  *const job = JobMemory::current();
+
+	/* rows in no order are as many as are wanted, or somewhat more */
+	if (request_.order.empty() || (set_ == nullptr && job != nullptr && job->budget()->left(job) / most_threads(request_, pool_) < sort_.kept_bytes()))
+		sort_.keep_all();
 	if (set_ == nullptr)
 		sort_.set_spill(spill);
 }

@@ -532,6 +532,7 @@ use_session(EngineSession *session)
 	job->role = GetSessionUserId();
 	job->share = static_cast<uint32>(setting_share);
 	job->job_memory = static_cast<uint64>(setting_job_memory_mb) << 20;
+	job->priority = setting_job_priority;
 	job->queue_timeout = static_cast<uint32>(setting_queue_timeout_ms);
 	job->rows_to_do.store(0);
 	activity_use(session->activity);

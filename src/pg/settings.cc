@@ -45,6 +45,7 @@ int			setting_device_memory_mb = 0;
 char	   *setting_cuda_library = NULL;
 int			setting_tablet_kb = DEFAULT_TABLET_KB;
 int			setting_job_memory_mb = 0;
+int			setting_job_priority = 0;
 int			setting_queue_timeout_ms = 0;
 int			setting_share = DEFAULT_SHARE;
 int			setting_threads = 0;
@@ -319,6 +320,11 @@ define_settings(void)
 							"What it needs beyond goes into files, or it is run in passes. 0: as much as \"gpuvm.engine_memory\".",
 							&setting_job_memory_mb, 0, 0, MAX_MEMORY_MB,
 							PGC_SUSET, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpuvm.job_priority",
+							"Sets whose turn it is where programs wait for memory of gpuvmd.",
+							"The highest is first. A step is worth a second of waiting.",
+							&setting_job_priority, 0, -MAX_PRIORITY, MAX_PRIORITY,
+							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpuvm.queue_timeout",
 							"Sets how long a program may wait for memory of gpuvmd.",
 							"Then PostgreSQL's own plan runs. 0: as long as it takes.",

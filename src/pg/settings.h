@@ -33,6 +33,7 @@ extern int	setting_device_memory_mb;	/* gpuvm.device_memory, MB; 0 = engine's ch
 extern char *setting_cuda_library;	/* gpuvm.cuda_library: "default" = beside gpuvmd, "" = none; postmaster */
 extern int	setting_tablet_kb;		/* gpuvm.tablet_size, kB */
 extern int	setting_job_memory_mb;	/* gpuvm.job_memory, MB */
+extern int	setting_job_priority;	/* gpuvm.job_priority */
 extern int	setting_queue_timeout_ms;	/* gpuvm.queue_timeout, ms */
 extern int	setting_share;			/* gpuvm.share: the role's weight */
 extern int	setting_threads;		/* gpuvm.threads; 0 = all cores */

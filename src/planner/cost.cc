@@ -199,7 +199,8 @@ sort_us(double rows, double limit, bool texts)
 
 	if (device_ready() && !texts)
 		return rows * (limit > 0 ? DEVICE_TOP_ROW_US : DEVICE_SORT_ROW_US);
-	return (limit > 0 ? rows * TOP_ROW_US : 0) + spill_us(sorted * (VALUE_BYTES + ENTRY_BYTES), sorted) + sorted * (SORT_ROW_US + std::log2(sorted + 1) * SORT_COMPARE_US);
+	return (limit > 0 ? rows * TOP_ROW_US : 0) + sorted * (SORT_ROW_US + std::log2(sorted + 1) * SORT_COMPARE_US)
+		+ spill_us(sorted * (VALUE_BYTES + ENTRY_BYTES), sorted);
 }
 
 double

@@ -13,6 +13,7 @@ constexpr uint32_t BLOCK = CPU_VECTOR_ROWS;
 constexpr uint64_t COUNT_SLOTS = 1 << 20;	/* a task */
 constexpr uint64_t SMALL_RANGE = 1 << 16;
 constexpr uint64_t THIN_RANGE = 1 << 24;	/* most slots where most are empty: still less than a hash and a search for each probe */
+constexpr uint64_t BITS_A_ROW = 64;	/* of slots that are bits: still less than other tables take */
 constexpr uint64_t FILTER_FROM = 1 << 14;	/* rows, or slots: fewer are in the cache by themselves */
 constexpr int PART_BITS = 8;		/* for as many parts as tables of some size have; */
 constexpr int SMALL_PART_BITS = 12;	/* smaller ones have parts of so many slots, */
@@ -118,6 +119,12 @@ JoinTable::choose_form()
 	const uint64_t range = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo) + 1;
 
 	lo_ = static_cast<uint64_t>(lo);
+	if (exists_only_ && keys_.size() == 1 && is_slot_type(keys_[0].type) && range != 0 && range <= std::max(SMALL_RANGE, BITS_A_ROW * nvalid_))
+	{
+		nslots_ = range;
+		form_ = Form::Bits;
+		return;
+	}
 	if (keys_.size() == 1 && is_slot_type(keys_[0].type) && range != 0
 		&& (range <= std::max(SMALL_RANGE, 4 * nvalid_) || (!compact_ && range <= THIN_RANGE && range <= 16 * nvalid_)))
 	{
@@ -146,6 +153,43 @@ JoinTable::task_unique(uint32_t number)
 			if (bit_get(valid, i))
 				__atomic_store_n(slots + (keys[i] - lo_), row + i, __ATOMIC_RELAXED);
 	}
+}
+
+/* Which keys there are. Neighbours mostly have neighbours' keys. */
+void
+JoinTable::task_bits(uint32_t number)
+{
+	const JoinRun &run = runs_[number];
+	uint64_t   *bits = filter_.as<uint64_t>();
+	uint64_t	keys[BLOCK], valid[BLOCK / 64];
+	uint64_t	at = 0, word = 0;
+	const auto	put = [&]
+	{
+		if ((__atomic_load_n(bits + at, __ATOMIC_RELAXED) & word) != word)
+			__atomic_fetch_or(bits + at, word, __ATOMIC_RELAXED);
+	};
+
+	for (uint32_t done = 0; done < run.n; done += BLOCK)
+	{
+		const uint32_t n = std::min(BLOCK, run.n - done);
+
+		keys_of(keys_.data(), run.at + done, n, keys, valid);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			const uint64_t slot = keys[i] - lo_;
+
+			if (!bit_get(valid, i))
+				continue;
+			if (slot / 64 != at)
+			{
+				put();
+				at = slot / 64;
+				word = 0;
+			}
+			word |= uint64_t(1) << slot % 64;
+		}
+	}
+	put();
 }
 
 /* Slots of several rows, or hashes: counts, then entries, by the slots' leading bits. */
@@ -418,6 +462,13 @@ JoinTable::begin_phase()
 				phase_ = Phase::Unique;
 				return nruns;
 			}
+			if (form_ == Form::Bits)
+			{
+				filter_ = pages(align_up(nslots_, 64) / 8);
+				bytes_ = align_up(nslots_, 64) / 8;
+				phase_ = Phase::Unique;
+				return nruns;
+			}
 			if (form_ == Form::Hashed || form_ == Form::Sorted)
 			{
 				if (form_ == Form::Sorted)
@@ -430,6 +481,11 @@ JoinTable::begin_phase()
 			phase_ = Phase::Done;
 			return 0;
 		case Phase::Unique:
+			if (form_ == Form::Bits)
+			{
+				phase_ = Phase::Done;
+				return 0;
+			}
 			phase_ = Phase::Count;
 			if (nslots_ >= FILTER_FROM && nslots_ >= 2 * nvalid_)
 			{
@@ -485,7 +541,10 @@ JoinTable::run_task(uint32_t task, JoinStop *stop)
 			task_keys(task);
 			break;
 		case Phase::Unique:
-			task_unique(task);
+			if (form_ == Form::Bits)
+				task_bits(task);
+			else
+				task_unique(task);
 			break;
 		case Phase::Count:
 			{

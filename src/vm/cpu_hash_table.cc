@@ -302,6 +302,15 @@ JoinTable::probe(const JoinColumn *keys, uint32_t total, bool *missing, uint32_t
 					count[i] = in && row != 0 && bit_get(valid, i);
 				}
 				break;
+			case Form::Bits:
+				for (uint32_t i = 0; i < n; i++)
+				{
+					const uint64_t slot = key[i] - lo_;
+
+					first[i] = 0;
+					count[i] = slot < nslots_ && bit_get(filter, slot) && bit_get(valid, i);
+				}
+				break;
 			case Form::Ranges:
 				for (uint32_t i = 0; i < n; i++)
 				{

@@ -11,6 +11,8 @@
  * equal hashes are equal keys; with wider keys pairs have to be compared (exact()).
  * One key of 32 bits has a hash of as many. A row's code is its slot or its hash.
  *
+ * Where it is enough that a key is there, and one integer key's values do not lie too far apart, slots are bits, and no row is found.
+ *
  * A sorted table has all rows in its key's order; what a range finds is a range. Its
  * codes are words in the order of btree.
  */
@@ -76,6 +78,9 @@ public:
 	/* Memory is short: no slots for ranges of which most are empty. 40 bytes a row are enough then. */
 	void		set_compact() { compact_ = true; }
 
+	/* Nobody asks which rows, nor how many, a key finds: one is enough, and its number may be any. */
+	void		set_exists_only() { exists_only_ = true; }
+
 	/* Building, as in CpuJoin: phases of tasks. */
 	uint32_t	begin_phase();
 	void		run_task(uint32_t task, JoinStop *stop = nullptr);
@@ -101,7 +106,7 @@ public:
 	uint64_t	memory() const;
 
 private:
-	enum class Form { Empty, Identity, Unique, Ranges, Hashed, Sorted };
+	enum class Form { Empty, Identity, Unique, Bits, Ranges, Hashed, Sorted };
 	enum class Phase { Keys, Unique, Count, Histogram, Scatter, Parts, Done };
 
 	struct RunKeys
@@ -123,6 +128,7 @@ private:
 	void		prefix_parts();
 	void		task_keys(uint32_t run);
 	void		task_unique(uint32_t run);
+	void		task_bits(uint32_t run);
 	template <typename Code>
 	void		task_histogram(uint32_t run, bool scatter);
 	template <typename Code>
@@ -143,6 +149,7 @@ private:
 	bool		short_key_ = false;	/* there is one, of at most 32 bits */
 	bool		sorted_ = false;
 	bool		compact_ = false;
+	bool		exists_only_ = false;
 	bool		narrow_ = false;	/* codes have 32 bits */
 	uint64_t	nvalid_ = 0;
 	uint64_t	lo_ = 0;		/* of the keys that are slots */

@@ -268,6 +268,8 @@ JoinProgram::rows_done()
 										  side.built->runs, level->split->range != 0);
 			if (counted_)
 				side.building->table.set_compact();
+			if (exists_only(*level->split))
+				side.building->table.set_exists_only();
 		}
 	}
 	count_bytes();

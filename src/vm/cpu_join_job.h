@@ -251,6 +251,10 @@ private:
 
 	void		split();
 	bool		side_may_raise(const JoinStage &stage, const JoinCursor &cursor) const;
+	static bool exists_only(const JoinLevel &split)
+	{
+		return !split.condition.present() && (split.kind == JoinKind::Semi || split.kind == JoinKind::Anti);
+	}
 	void		find_index(size_t level);
 	void		keep_indexes();
 	void		list_tasks(size_t level);

@@ -40,6 +40,13 @@ hash_bin(uint64_t word)
 	return static_cast<uint32_t>(mix(word)) % JOIN_BINS;
 }
 
+/* Rows without a key meet nothing, so any pass will do: of a full join's, by their number. */
+uint32_t
+null_bin(uint32_t row)
+{
+	return row % JOIN_BINS;
+}
+
 void
 copy_values(const JoinColumn &from, const uint16_t *rows, uint32_t n, char *to)
 {
@@ -233,15 +240,17 @@ JoinProgram::count_rows_of(Level &level, size_t number)
 	task.total = 0;
 	each_step(level, task, nullptr, [&](uint32_t n, const std::vector<JoinColumn> &, const uint64_t *words, const uint64_t *valid)
 	{
-		task.total += n;
 		for (uint32_t i = 0; by_hash != nullptr && i < n; i++)
 		{
 			const bool	is_valid = bit_get(valid, i);
 
-			by_hash[is_valid ? hash_bin(words[i]) : 0] += nulls || is_valid;
+			if (!is_valid && !nulls)
+				continue;
+			by_hash[is_valid ? hash_bin(words[i]) : null_bin(task.total + i)]++;
 			if (by_value != nullptr)
-				by_value[is_valid ? values.of(words[i]) : 0] += nulls || is_valid;
+				by_value[is_valid ? values.of(words[i]) : null_bin(task.total + i)]++;
 		}
+		task.total += n;
 	});
 }
 
@@ -256,6 +265,7 @@ JoinProgram::build_counted(Level &level, BuildSide::Task &task)
 	const std::vector<KeyFilter> filters = parted && !nulls ? pass_filters(level) : std::vector<KeyFilter>();
 	RowFilter	filter(filters);
 	uint64_t	at = task.at;
+	uint32_t	seen = 0;
 
 	task.n = 0;
 	each_step(level, task, filters.empty() ? nullptr : &filter,
@@ -267,11 +277,12 @@ JoinProgram::build_counted(Level &level, BuildSide::Task &task)
 		for (uint32_t i = 0; i < n; i++)
 		{
 			const bool	is_valid = !parted || bit_get(valid, i);
-			const uint32_t bin = parted && is_valid ? bin_of(level, words[i]) : 0;
+			const uint32_t bin = !parted ? 0 : is_valid ? bin_of(level, words[i]) : null_bin(seen + i);
 
 			rows[kept] = static_cast<uint16_t>(i);
 			kept += !parted || (bin >= first && bin < end && (nulls || is_valid));
 		}
+		seen += n;
 		for (size_t c = 0; c < columns.size(); c++)
 		{
 			const JoinColumn &column = to.columns[c];

@@ -121,6 +121,10 @@ public:
 	/* `limit`: so many rows matter, 0 all. The keys' maps and text orders outlive the sort. */
 	CpuSort(const Type *types, int ncols, const SortColumn *keys, uint32_t nkeys, uint64_t limit);
 
+	/* With a limit of few rows: what a thread takes for them; and to keep all rows instead, before there is one. */
+	uint64_t	kept_bytes() const { return keep_ > 0 ? 2 * uint64_t(room_) * store_row_bytes_ : 0; }
+	void		keep_all() { keep_ = 0; }
+
 	/* Rows that find no memory go there; not with a limit of few rows. It outlives the sort. */
 	void		set_spill(Spill *spill);
 

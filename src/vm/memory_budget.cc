@@ -215,7 +215,8 @@ MemoryBudget::fail(JobMemory *job, uint64_t bytes, int error)
 
 /* ---- jobs -------------------------------------------------------------------------- */
 
-JobMemory::JobMemory(MemoryBudget *budget, Of of, uint64_t most) : budget_(budget), of_(of), most_allowed_(most == 0 ? MemoryBudget::MOST : most)
+JobMemory::JobMemory(MemoryBudget *budget, Of of, uint64_t most, int priority)
+	: budget_(budget), of_(of), most_allowed_(most == 0 ? MemoryBudget::MOST : most), priority_(priority)
 {
 	std::lock_guard<std::mutex> lock(budget_->mutex_);
 
@@ -356,13 +357,25 @@ JobMemory::turn(MemoryBudget::Clock::time_point since, bool first)
 	return Turn::Begins;
 }
 
-/* Among those that wait: who keeps something is before who does not. */
+/* Of one that begins to wait: is its turn before that of one that waits? Who keeps something is before who does not. */
+bool
+JobMemory::is_before(const JobMemory *other) const
+{
+	if ((kept_ == 0) != (other->kept_ == 0))
+		return kept_ != 0;
+	return priority_ > other->priority_ && since_ - other->since_ < (priority_ - other->priority_) * MemoryBudget::AGING;
+}
+
+/* Among those that wait: behind the last one that it is not before. */
 std::list<JobMemory *>::iterator
 JobMemory::place()
 {
 	std::list<JobMemory *> &waiting = budget_->waiting_;
+	auto		at = waiting.end();
 
-	return kept_ == 0 ? waiting.end() : std::find_if(waiting.begin(), waiting.end(), [](const JobMemory *other) { return other->kept_ == 0; });
+	while (at != waiting.begin() && is_before(*std::prev(at)))
+		at--;
+	return at;
 }
 
 bool
@@ -379,6 +392,7 @@ JobMemory::wait_for_more(const std::function<bool()> &ended)
 	tries_++;
 	reset();
 	most_ = 0;
+	since_ = since;
 	waiting.insert(place(), this);
 	waiting_ = true;
 	for (;;)

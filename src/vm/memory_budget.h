@@ -9,6 +9,8 @@
  * A job that waits holds nothing that others wait for: sets and indexes that stay when a job has gone are nobody's.
  * Jobs that wait for their clients may do so for ever, so they are not waited for, nor is anything kept for them.
  *
+ * Whoever has the higher priority waits before others, but not before one that has waited for AGING longer for each step between them.
+ *
  * A job may have a bound of its own below the budget's limit. It then finds no more than that, however much is free.
  *
  * Of a budget that sessions have parts of (result sets, engine/set.h) what a session keeps between its jobs is its own, and
@@ -49,6 +51,8 @@ public:
 	static constexpr std::chrono::milliseconds MOST_WAIT{10000};
 	/* How often a job begins again at most: small ones may take what is kept for it. */
 	static constexpr int MOST_TRIES = 8;
+	/* A step of priority is worth so much waiting. */
+	static constexpr std::chrono::milliseconds AGING{1000};
 	/* So long the first of those that wait holds out for more than it wanted when it was refused. */
 	static constexpr std::chrono::milliseconds AMPLE_PATIENCE{2000};
 
@@ -113,7 +117,7 @@ public:
 	enum class Of { Job, Session };
 
 	/* `most`: that it may have, if not 0. */
-	explicit JobMemory(MemoryBudget *budget, Of of = Of::Job, uint64_t most = 0);
+	explicit JobMemory(MemoryBudget *budget, Of of = Of::Job, uint64_t most = 0, int priority = 0);
 	~JobMemory();
 	JobMemory(const JobMemory &) = delete;
 	JobMemory &operator=(const JobMemory &) = delete;
@@ -179,6 +183,7 @@ private:
 
 	void		reset();
 	bool		may_wait() const { return wanted_ != 0 && !had_all_ && tries_ < MemoryBudget::MOST_TRIES; }
+	bool		is_before(const JobMemory *other) const;
 	std::list<JobMemory *>::iterator place();
 	uint64_t	needs() const { return wanted_ - std::min(wanted_, kept_); }
 	uint64_t	reserve() const { return granted_ - std::min(granted_, held_); }
@@ -194,6 +199,8 @@ private:
 	MemoryBudget *budget_;
 	const Of	of_;
 	const uint64_t most_allowed_;
+	const int	priority_;
+	MemoryBudget::Clock::time_point since_;	/* it waits */
 	uint64_t	number_;
 	uint64_t	held_ = 0;
 	uint64_t	kept_ = 0;		/* of it, from earlier jobs of the session */

@@ -122,6 +122,9 @@ for my $join ('a JOIN t b ON 1000 / (a.r - 77) = b.v', 'a JOIN t b ON a.v * 3000
 	like($expected, qr/ERROR:  (division by zero|integer out of range)/, "an error of a row: $join");
 	is($stderr, $expected, 'in passes, too');
 }
+is($node->safe_psql('postgres', "SET gpuvm.require = cpu; SELECT count(*) FROM ($joins{'rows'} LIMIT 60000) q"), 60000, 'as many as a sort would keep');
+is($node->safe_psql('postgres', "SET gpuvm.require = cpu; SET gpuvm.job_memory = '8MB'; SELECT count(*) FROM (SELECT * FROM t ORDER BY n, k LIMIT 60000) q"),
+	60000, 'the first ones, which are too many to be kept');
 # nobody knows which rows are left where gpuvmd is lost
 {
 	my $session = $node->background_psql('postgres', on_error_stop => 0);

@@ -521,6 +521,22 @@ check_table(Rng &rng, const std::vector<Type> &types, uint32_t nrows, uint64_t v
 		std::sort(got.begin(), got.end());
 		ASSERT_EQ(got, null ? std::vector<uint32_t>() : expected[text]) << what << " lane " << i << " " << text;
 	}
+	if (!table.exact())
+		return;
+
+	/* the same, if it is enough that there is one */
+	JoinTable	exists;
+	std::vector<uint32_t> any(2 * CPU_VECTOR_ROWS);
+
+	exists.set_rows(build_columns, runs);
+	exists.set_exists_only();
+	while (const uint32_t n = exists.begin_phase())
+		for (uint32_t i = n; i > 0; i--)
+			exists.run_task(i - 1);
+	missing = rng() % 2;
+	exists.probe(probe_columns.data(), nprobe, &missing, first.data(), any.data());
+	for (uint32_t i = 0; i < nprobe; i++)
+		ASSERT_EQ(any[i] > 0, count[i] > 0) << what << " lane " << i;
 }
 
 /* Ranges over so many rows of a type, whose order is PostgreSQL's. */

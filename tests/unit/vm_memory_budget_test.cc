@@ -89,12 +89,12 @@ protected:
 	}
 
 	/* A job that is refused, waits, and then takes what it wanted. */
-	void wait(char name, uint64_t bytes)
+	void wait(char name, uint64_t bytes, int priority = 0)
 	{
 		waiting_++;
-		threads_.emplace_back([this, name, bytes]
+		threads_.emplace_back([this, name, bytes, priority]
 		{
-			JobMemory	job(&budget_);
+			JobMemory	job(&budget_, JobMemory::Of::Job, 0, priority);
 			bool		seen = false;
 
 			ASSERT_FALSE(budget_.take(&job, bytes));
@@ -155,6 +155,41 @@ TEST_F(MemoryBudgetTest, WhoFindsNoRoomWaitsForItsTurn)
 	EXPECT_EQ(budget_.used(), 0u);
 	EXPECT_TRUE(budget_.take(&newcomer, 100 * MB)) << "nothing is kept for those that have gone";
 	budget_.give_back(newcomer.number(), 100 * MB);
+}
+
+TEST_F(MemoryBudgetTest, TheHighestPriorityGoesFirstButForThoseThatHaveWaitedLong)
+{
+	wait('a', 60 * MB);
+	wait('b', 60 * MB, 1);
+	wait('c', 60 * MB);
+	wait('d', 60 * MB, 5);
+	wait('e', 60 * MB, -1);
+	std::this_thread::sleep_for(MemoryBudget::AGING + std::chrono::milliseconds(100));
+	wait('f', 60 * MB, 1);
+	EXPECT_EQ(order(), "");
+	budget_.give_back(large_.number(), 60 * MB);
+	for (std::thread &thread : threads_)
+		thread.join();
+	threads_.clear();
+	EXPECT_EQ(order(), "dbacfe");
+	EXPECT_EQ(budget_.used(), 0u);
+}
+
+TEST(MemoryBudget, AJobHasABoundOfItsOwn)
+{
+	MemoryBudget budget(100 * MB);
+	JobMemory	job(&budget, JobMemory::Of::Job, 20 * MB), other(&budget);
+
+	budget.set_yield([] { ADD_FAILURE() << "what others keep is of no use"; });
+	EXPECT_EQ(budget.most(&job, 10 * MB), 20 * MB);
+	EXPECT_TRUE(budget.take(&job, 15 * MB));
+	EXPECT_EQ(budget.left(&job), 5 * MB);
+	EXPECT_FALSE(budget.take(&job, 6 * MB));
+	EXPECT_FALSE(job.can_wait()) << "it had all that it may have";
+	EXPECT_TRUE(budget.take(&job, 5 * MB));
+	EXPECT_TRUE(budget.take(&other, 80 * MB));
+	budget.give_back(job.number(), 20 * MB);
+	budget.give_back(other.number(), 80 * MB);
 }
 
 TEST_F(MemoryBudgetTest, WhoIsToEndStopsWaiting)
