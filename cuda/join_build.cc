@@ -128,8 +128,6 @@ JoinJob::count_build(uint64_t bytes)
 {
 	build_bytes_ += bytes;
 	figures_->build_bytes = std::max(figures_->build_bytes, build_bytes_);
-	if (request_.build_limit != 0 && build_bytes_ > request_.build_limit)
-		throw Refusal{"an inner side of the join takes more memory than it may"};
 }
 
 /* A slice of at most so many pads from the next one on can be launched. Returns how many it has. */
@@ -242,18 +240,14 @@ void
 JoinJob::choose_counted()
 {
 	const uint64_t available = device_->residency()->available();
-	uint64_t	all_bytes = 0;
 
-	for (size_t i = 0; i < levels_.size(); i++)
-		if (sources_[i + 1] != nullptr)
-			all_bytes += row_set_bytes(sources_[i + 1]->program, sources_[i + 1]->work.rows);
 	for (size_t i = 0; i < levels_.size(); i++)
 	{
 		const Source *source = sources_[i + 1].get();
 		const uint64_t bytes = source == nullptr ? 0 : row_set_bytes(source->program, source->work.rows);
 
 		if (bytes == 0 || bytes < join_sizes.count_bytes || source->work.rows > ROW_SET_MAX_ROWS ||
-			(bytes < available / join_sizes.count_share && (request_.build_limit == 0 || all_bytes <= request_.build_limit)))
+			bytes < available / join_sizes.count_share)
 			continue;
 		if (const DeviceProgram *counts = plan_->count_program(i))
 			counters_[i] = std::make_unique<Source>(device_, arena_, cursors_[i + 1], plan_->levels()[i].count_source(), *counts);

@@ -76,7 +76,6 @@ struct DeviceJobRequest : DeviceCursor
 	const TextOrder *text_orders;	/* that TextCompare names */
 	const DeviceCursor *others;	/* join programs: the cursors from 1 on */
 	uint32_t	nothers;
-	uint64_t	build_limit;	/* joins: bytes for the others' rows and tables; 0: no limit but the device's */
 	uint64_t	expected_pairs;	/* joins, as a guess; 0: unknown */
 	uint32_t	force_passes;	/* joins, for tests: a power of two; 0: as memory asks */
 	uint32_t	unit_rows;		/* row programs of one cursor: rows a unit, a multiple of TABLET_PAD_ROWS */

@@ -505,22 +505,9 @@ TEST_F(CudaJoinIndex, StoppedJobs)
 
 TEST_F(CudaJoinIndex, RefusedJobsKeepNothing)
 {
-	const Table a = three_columns({1500}, 60, 1), b = three_columns({9000}, 5000, 3), large = three_columns({200000}, 2000, 8);
+	const Table a = three_columns({1500}, 60, 1), large = three_columns({200000}, 2000, 8);
 	const SealedProgram program = make_program(Shape());
-	Ways		ways;
-
-	open();
-
-	const StoredTable outer = arena.store(a), inner = arena.store(b);
-
-	ways.build_limit = 1000;
-	EXPECT_EQ(run(program.get(), {outer, inner}, {}, ways).outcome, DeviceOutcome::Refused);
-	EXPECT_EQ(status().memory_indexes.load() + status().memory_working.load(), 0u);
-	/* with the index there it is the same refusal */
-	expect_made(expect_join(program, {outer, inner}));
-	EXPECT_EQ(run(program.get(), {outer, inner}, {}, ways).outcome, DeviceOutcome::Refused);
-	EXPECT_EQ(status().memory_working.load(), 0u);
-	library.reset();
+	const StoredTable outer = arena.store(a);
 
 	open(2 << 20);
 	EXPECT_EQ(run(program.get(), {outer, arena.store(large)}, {}, Ways()).outcome, DeviceOutcome::Refused);
@@ -602,7 +589,6 @@ TEST_F(CudaJoinIndex, CountedRowsFindRoom)
 		library.reset();
 		open();
 		cuda::join_sizes.count_share = 1;	/* of the device's there is enough */
-		ways.build_limit = 100 << 10;
 		expect_join(program, {arena.store(a), arena.store(b)}, ways);
 	}
 	EXPECT_EQ(status().memory_working.load(), 0u);

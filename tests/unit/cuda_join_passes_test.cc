@@ -178,41 +178,6 @@ TEST_F(CudaJoinPasses, WhatLeavesAtTheEndMakesThem)
 	}
 }
 
-/* It is held against the tables that there are, and not those that passes before have freed. */
-TEST_F(CudaJoinPasses, LimitOfInnerSides)
-{
-	const Table a = three_columns({4000}, 3000, 1), b = three_columns({6000}, 3000, 3);
-	const SealedProgram program = join_by_key(JoinKind::Inner, Leaves::Count);
-	const std::vector<StoredTable> stored = {arena.store(a), arena.store(b)};
-	uint64_t	before = UINT64_MAX;
-
-	for (uint32_t passes : {1, 4, 16})
-	{
-		Ways		ways;
-
-		ways.passes = passes;
-
-		const uint64_t bytes = run_short(0, program, stored, ways).figures.build_bytes;
-
-		EXPECT_LT(bytes, before);
-		before = bytes;
-		ways.build_limit = bytes;
-
-		const Ran	fits = run_short(0, program, stored, ways);
-
-		EXPECT_EQ(fits.outcome, DeviceOutcome::Done) << passes << ": " << fits.reason;
-		EXPECT_EQ(fits.figures.build_bytes, bytes);
-		EXPECT_EQ(fits.sorted(), expected(program, stored));
-		ways.build_limit = bytes - 1;
-
-		const Ran	refused = run_short(0, program, stored, ways);
-
-		/* before cursor 0 is read */
-		EXPECT_EQ(refused.outcome, DeviceOutcome::Refused);
-		EXPECT_EQ(refused.figures.rows_in, 0u);
-	}
-}
-
 /* As many as fit, and what groups leave is enough for all of them. */
 TEST_F(CudaJoinPasses, AsManyAsFit)
 {

@@ -451,15 +451,6 @@ TEST_F(CudaJoin, ShortMemoryIsARefusal)
 	EXPECT_NE(little.reason.find(" bytes, of 1048576; "), std::string::npos) << little.reason;
 	EXPECT_EQ(last_logged, "device 0: a job was refused: " + little.reason);
 	EXPECT_EQ(status().memory_working.load(), 0u);
-	library.reset();
-	open();
-	ways.build_limit = 1000;
-
-	const Ran	ran = run(pair_program(true, true).get(), {arena.store(outer), arena.store(inner)}, {}, ways);
-
-	EXPECT_EQ(ran.outcome, DeviceOutcome::Refused);
-	EXPECT_EQ(ran.reason, "an inner side of the join takes more memory than it may");
-	EXPECT_EQ(status().memory_working.load(), 0u);
 }
 
 /* Units of which some were handed out are another engine's; bits behind the last unit say nothing. */
