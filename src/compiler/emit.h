@@ -1,6 +1,6 @@
 /*
  * emit.h: a program in the making, between what compiles expressions and
- * programs.cc (everything around them).
+ * pipelines.cc, row_programs.cc and group_programs.cc (everything around them).
  *
  * Each compile_* function emits the operations for one expression and returns
  * the register that holds its value, or -1 with input->reason set. Nothing here
@@ -645,9 +645,9 @@ int			to_utc(Compiler *c, int reg, Expr *zone);
 /* Does the constant name a zone that a table can be made for? False: a reason. */
 bool		constant_zone(Compiler *c, const Expr *expr);
 
-/* -- programs.cc ------------------------------------------------------------------------- */
+/* -- pipelines.cc ------------------------------------------------------------------------ */
 
-constexpr OutputForm PLAIN_OUTPUT = {OutputKind::Plain, -1, -1, 0, -1};
+constexpr const char *TOO_LARGE = "the query needs a larger program than the virtual machine takes";
 
 /* What all programs begin with, what is around a pipeline, and what they end with. */
 Compiler   *start_program(CompileInput *input);
@@ -656,11 +656,27 @@ int			open_pipeline(Compiler *c, int ncursors, int cursor);
 void		close_pipeline(Compiler *c, int parallel);
 bool		finish_program(Compiler *c, CompiledProgram *out);
 
-/* Of what an aggregate's result column is called after. */
-const char *aggregate_name(AggFn fn);
+/* The main pipeline up to its sink; returns its Parallel, or -1. */
+int			compile_source(Compiler *c, List *outputs);
 
 /* The operands of a key (split_seek_keys): the earlier cursors', and that of the relation. False: it is none. */
 bool		key_sides(const Expr *clause, const Bitmapset *relids, Node **outer, Node **inner);
+
+/* -- row_programs.cc --------------------------------------------------------------------- */
+
+constexpr OutputForm PLAIN_OUTPUT = {OutputKind::Plain, -1, -1, 0, -1};
+constexpr OutputForm HIGH_OUTPUT = {OutputKind::High, -1, -1, 0, -1};
+
+/* The cursor that a Var reads, and the number of its column there. */
+int			cursor_of_var(const CompileInput *input, const Var *var, AttrNumber *attnum);
+
+/* Registers and operations may run out in the middle of an expression, where nobody says so. */
+bool		said_why(CompileInput *input, bool compiled);
+
+/* -- group_programs.cc ------------------------------------------------------------------- */
+
+/* Of what an aggregate's result column is called after. */
+const char *aggregate_name(AggFn fn);
 
 }  // namespace gpuvm
 

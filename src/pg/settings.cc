@@ -213,8 +213,9 @@ check_engine_memory(int *newval, void **, GucSource)
 	return true;
 }
 
-void
-define_settings(void)
+/* How queries run. */
+static void
+define_query_settings(void)
 {
 	DefineCustomBoolVariable("gpuvm.enabled",
 							 "Lets queries on imported tables run on the virtual machine.",
@@ -271,6 +272,12 @@ define_settings(void)
 							 NULL,
 							 &setting_normalise, true,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, assign_normalise, NULL);
+}
+
+/* What may be taken, and by whom. */
+static void
+define_limits(void)
+{
 	DefineCustomIntVariable("gpuvm.memory",
 							"Sets the memory for imported tables and query results.",
 							"0 selects a quarter of the memory, less where a control group limits it.",
@@ -340,6 +347,12 @@ define_settings(void)
 							"0 selects all cores. A session can lower it below the engine's number, not raise it above.",
 							&setting_threads, 0, 0, MAX_THREADS,
 							PGC_USERSET, GUC_EXPLAIN, NULL, assign_threads, NULL);
+}
+
+/* What is done in the background. */
+static void
+define_refresher_settings(void)
+{
 	DefineCustomBoolVariable("gpuvm.refresh",
 							 "Keeps imported tables up to date in the background.",
 							 NULL,
@@ -365,6 +378,14 @@ define_settings(void)
 							 "Also those of a restored or copied database.",
 							 &setting_load_at_start, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+}
+
+void
+define_settings(void)
+{
+	define_query_settings();
+	define_limits();
+	define_refresher_settings();
 	compat_reserve_setting_prefix("gpuvm");
 }
 
