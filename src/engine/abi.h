@@ -49,7 +49,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 22 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 23 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 constexpr uint32_t MAX_ENGINE_THREADS = 1024;

@@ -82,6 +82,15 @@ count(const uint64_t *live)
 
 uint64_t	filter_rows = 1 << 20;
 
+size_t
+used_column(const CpuProgram &program, int number)
+{
+	for (size_t i = 0; i < program.columns.size(); i++)
+		if (program.columns[i].number == number)
+			return i;
+	return NOT_USED;
+}
+
 RowFilter::RowFilter(const std::vector<KeyFilter> &filters) : filters_(filters), tests_(filters.size()), passed_(filters.size()) {}
 
 void
@@ -256,19 +265,18 @@ JoinProgram::make_filters()
 	{
 		Level	   &level = *levels_[i];
 		const InnerRows &inner = *level.side.built;
-		const auto	column = std::find_if(first_->columns.begin(), first_->columns.end(),
-										  [&](const UsedColumn &used) { return static_cast<int>(used.number) == columns[i]; });
+		const size_t column = used_column(*first_, columns[i]);
 
 		/* a pass has other keys than the next: they are not looked for, but their range is */
-		if (i == parted_ && by_ == Parting::Value && columns[i] >= 0 && column != first_->columns.end())
+		if (i == parted_ && by_ == Parting::Value && column != NOT_USED)
 		{
 			pass_filter_ = filters_.size();
-			filters_.push_back(pass_filter(static_cast<size_t>(column - first_->columns.begin())));
+			filters_.push_back(pass_filter(column));
 		}
-		if (i != parted_ && columns[i] >= 0 && column != first_->columns.end() && inner.rows <= cursors_[0].total_rows / ROWS_OF_SIDE)
+		if (i != parted_ && column != NOT_USED && inner.rows <= cursors_[0].total_rows / ROWS_OF_SIDE)
 		{
 			const ValueRange &range = level.side.ranges[0];
-			KeyFilter	filter = {static_cast<size_t>(column - first_->columns.begin()), range.lo,
+			KeyFilter	filter = {column, range.lo,
 				static_cast<uint64_t>(range.hi) - static_cast<uint64_t>(range.lo) + 1, nullptr, Pages()};
 
 			if (range.type == Type::Bool)

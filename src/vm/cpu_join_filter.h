@@ -26,6 +26,11 @@ struct KeyFilter
 	bool		has(uint64_t at) const { return bits == nullptr || (bits[at / 32] >> at % 32 & 1) != 0; }
 };
 
+constexpr size_t NOT_USED = SIZE_MAX;
+
+/* Which of CpuProgram::columns is the table's column of that number (-1: none is meant); NOT_USED if the program does not read it. */
+size_t		used_column(const CpuProgram &program, int number);
+
 extern uint64_t filter_rows;	/* fewer rows of cursor 0 are not worth it. Tests set it */
 constexpr uint64_t MOST_KEY_BITS = uint64_t{1} << 25;	/* 4 MB */
 

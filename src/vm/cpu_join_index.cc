@@ -53,8 +53,9 @@ JoinProgram::find_index(size_t number)
 
 	if (indexes_ == nullptr || !append_tablets(&key, cursors_[number + 1].tablets) || !index_key(*levels_[number]->split, &key))
 		return;
-	/* how its rows lie: the summaries may be wider than the tablets */
+	/* a table without rows serves others of its kind alone */
 	append_key(&key, exists_only(*levels_[number]->split));
+	/* how its rows lie: the summaries may be wider than the tablets */
 	append_key(&key, side.ranges.size());
 	for (const ValueRange &range : side.ranges)
 		append_range(&key, range);

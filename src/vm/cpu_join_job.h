@@ -279,6 +279,8 @@ private:
 	std::vector<uint64_t> bytes_of_parts(const Level &level, Parting by) const;
 	uint64_t	bytes_counted(const Level &level) const;
 	bool		is_parted(const Level &level) const { return parted_ != NO_LEVEL && levels_[parted_].get() == &level; }
+	/* A pass has lanes and rows of its own then, not rows alone. */
+	bool		is_parted_by_key(const Level &level) const { return is_parted(level) && by_ != Parting::Tasks; }
 	uint32_t	pass_first() const { return pass_ == 0 ? 0 : pass_ends_[pass_ - 1]; }
 	uint32_t	pass_end() const { return parted_ == NO_LEVEL ? 0 : pass_ends_[pass_]; }
 	/* What full joins leave of the levels behind the parted one goes on in the last pass. */
@@ -359,7 +361,8 @@ private:
 	size_t		parted_ = NO_LEVEL;	/* the level that is built in passes, */
 	Parting		by_ = Parting::Hash;	/* of it */
 	int			parted_column_ = -1;	/* Value: cursor 0's that lanes' keys are, or -1 */
-	size_t		pass_filter_ = SIZE_MAX;	/* of filters_, that leaves out what other passes have */
+	static constexpr size_t NO_FILTER = SIZE_MAX;
+	size_t		pass_filter_ = NO_FILTER;	/* of filters_, that leaves out what other passes have */
 	std::vector<uint32_t> pass_ends_;	/* where each ends; empty: there is one, of all */
 	size_t		pass_ = 0;
 };

@@ -70,7 +70,7 @@ JoinProgram::begin_level(JoinState &s, size_t number) const
 	for (int place : level.split->probe)
 		keys.push_back(JoinColumn{l.in.types[place], l.in.values(place),
 								  level.carried[place].null_count > 0 ? l.in.nulls(place) : nullptr});
-	if (is_parted(level) && by_ != Parting::Tasks)
+	if (is_parted_by_key(level))
 		drop_lanes(level, l, keys.data(), keys.size());
 	if (const int32_t range = level.split->range)
 		level.side.built->table.probe_range(range & RANGE_LO ? &keys.front() : nullptr, range & RANGE_HI ? &keys.back() : nullptr,

@@ -259,7 +259,7 @@ void
 JoinProgram::build_counted(Level &level, BuildSide::Task &task)
 {
 	const InnerRows &to = *level.side.building;
-	const bool	parted = is_parted(level) && by_ != Parting::Tasks;
+	const bool	parted = is_parted_by_key(level);
 	const bool	nulls = level.split->kind == JoinKind::Full;
 	const uint32_t first = pass_first(), end = pass_end();
 	const std::vector<KeyFilter> filters = parted && !nulls ? pass_filters(level) : std::vector<KeyFilter>();
@@ -470,7 +470,7 @@ JoinProgram::begin_counted()
 bool
 JoinProgram::next_pass()
 {
-	if (parted_ == NO_LEVEL || refusal_ || pass_ + 1 >= pass_ends_.size())
+	if (parted_ == NO_LEVEL || pass_ + 1 >= pass_ends_.size())
 		return false;
 
 	BuildSide  &side = levels_[parted_]->side;
@@ -481,7 +481,7 @@ JoinProgram::next_pass()
 	place_counted(parted_);
 	table_ = 0;
 	phase_ = Phase::NextPass;
-	if (pass_filter_ != SIZE_MAX)
+	if (pass_filter_ != NO_FILTER)
 		filters_[pass_filter_] = pass_filter(filters_[pass_filter_].column);
 	return true;
 }
@@ -499,13 +499,12 @@ JoinProgram::pass_filter(size_t column) const
 std::vector<KeyFilter>
 JoinProgram::pass_filters(const Level &level) const
 {
-	const std::vector<UsedColumn> &columns = level.side.program->columns;
-	const int	number = by_ == Parting::Value ? result_column(level.side.program->program, 0) : -1;
-	const auto	column = std::find_if(columns.begin(), columns.end(), [&](const UsedColumn &used) { return used.number == number; });
+	const CpuProgram &program = *level.side.program;
+	const size_t column = by_ == Parting::Value ? used_column(program, result_column(program.program, 0)) : NOT_USED;
 	std::vector<KeyFilter> filters;
 
-	if (column != columns.end())
-		filters.push_back(pass_filter(static_cast<size_t>(column - columns.begin())));
+	if (column != NOT_USED)
+		filters.push_back(pass_filter(column));
 	return filters;
 }
 

@@ -118,12 +118,14 @@ my $large = 'SELECT count(*), max(w.a), min(w.b), max(w.c), min(w.d) FROM big b 
 $expected = without($node, $large);
 my $rows_of_large = 'SELECT b.id, w.a, w.b, w.c, w.d FROM big b JOIN wide w ON w.id = b.id AND w.a < b.l';
 my $explain = "SET gpuvm.force = on; SET gpuvm.job_memory = '16MB'; EXPLAIN (ANALYZE)";
-like($node->safe_psql('postgres', "$explain $large"), qr/Engine Memory: (\d{4}|1[0-6]\d{3}) kB.*Passes: [2-9]/s, 'an inner side that is too large is met in passes');
+like($node->safe_psql('postgres', "$explain $large"), qr/Engine Memory: (\d{4}|1[0-6]\d{3}) kB.*Passes: [2-9]/s,
+	'an inner side that is too large is met in passes');
 is($node->safe_psql('postgres', "SET gpuvm.force = on; SET gpuvm.job_memory = '16MB'; $large"), $expected, 'and the answer is the same');
 like($node->safe_psql('postgres', "$explain $rows_of_large"), qr/Passes: [2-9]/, 'also where rows leave');
-like($node->safe_psql('postgres', "$explain SELECT sum(w.id) FROM big b JOIN few w ON w.id = b.id"), qr/^(?!.*(Fallback|Passes)).*Engine Time/s, 'a small one is met at once');
-like($node->safe_psql('postgres', "SET gpuvm.job_memory = '2MB'; SET gpuvm.force = on; EXPLAIN (ANALYZE) $large"), qr/Engine Memory: (\d{1,3}|1\d{3}|20[0-4]\d) kB.*Passes: [12]\d/s,
-	'within two megabytes, too');
+like($node->safe_psql('postgres', "$explain SELECT sum(w.id) FROM big b JOIN few w ON w.id = b.id"), qr/^(?!.*(Fallback|Passes)).*Engine Time/s,
+	'a small one is met at once');
+like($node->safe_psql('postgres', "SET gpuvm.job_memory = '2MB'; SET gpuvm.force = on; EXPLAIN (ANALYZE) $large"),
+	qr/Engine Memory: (\d{1,3}|1\d{3}|20[0-4]\d) kB.*Passes: [12]\d/s, 'within two megabytes, too');
 like(($node->psql('postgres', "CREATE ROLE user1; SET ROLE user1; SET gpuvm.job_memory = '1GB'"))[2], qr/permission denied to set parameter "gpuvm.job_memory"/,
 	'it is not for everybody to say how much that is');
 

@@ -80,9 +80,11 @@ my %joins = (
 	'of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.r) m FROM t a FULL JOIN (SELECT * FROM t WHERE f > 9) b ON a.k = b.k',
 	'what is not there' => 'SELECT f, count(*) c FROM t a WHERE NOT EXISTS (SELECT FROM t b WHERE b.k = a.k AND b.n > 1 AND b.d + b.r > a.f) GROUP BY f',
 	'close keys, in order' => 'SELECT a.f, count(*) c, sum(b.k) s, max(b.d) d, max(b.n) n, min(b.r) r FROM t a JOIN t b ON a.v = b.v GROUP BY a.f',
-	'close keys, what is left' => 'SELECT a.f, count(*) c, count(b.k) b, max(b.d) d, max(b.n) n, min(b.r) r FROM (SELECT f, CASE WHEN v % 13 > 0 THEN v * 2 - 5000 END AS w FROM t) a
+	'close keys, what is left' => 'SELECT a.f, count(*) c, count(b.k) b, max(b.d) d, max(b.n) n, min(b.r) r
+		FROM (SELECT f, CASE WHEN v % 13 > 0 THEN v * 2 - 5000 END AS w FROM t) a
 		LEFT JOIN (SELECT * FROM t WHERE v % 20 > 0) b ON a.w = b.v GROUP BY a.f',
-	'close keys, of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.r) m, sum(b.k) k, max(b.d) d, max(b.n) n FROM (SELECT * FROM t WHERE v > 9000) a
+	'close keys, of both' => 'SELECT count(*) c, count(a.v) a, count(b.v) b, sum(a.v) s, max(b.r) m, sum(b.k) k, max(b.d) d, max(b.n) n
+		FROM (SELECT * FROM t WHERE v > 9000) a
 		FULL JOIN (SELECT r, v, k, n, d, nullif(r, v % 9000) AS w FROM t) b ON a.v = b.w',
 	'close keys, behind a full join' => 'SELECT count(*) c, count(e.v) e, sum(a.v) a, sum(b.k) s, max(b.d) d, max(b.n) n, min(b.r) r FROM t a
 		FULL JOIN (SELECT * FROM t WHERE f > 990) e ON a.r = e.r LEFT JOIN t b ON b.v = a.v',
@@ -113,7 +115,8 @@ for my $name (sort keys %joins)
 is($node->safe_psql('postgres', "SET gpuvm.require = cpu; SELECT count(*) FROM ($joins{'rows'} LIMIT 1234) q"), 1234, 'some rows of passes');
 # what a row raises is raised, whichever pass it is in
 my $columns = 'b.k, b.n, b.x, b.d, b.v, b.f';
-for my $join ('a JOIN t b ON 1000 / (a.r - 77) = b.v', 'a JOIN t b ON a.v * 3000 = b.v', 'a LEFT JOIN t b ON a.k = b.k AND 1000 / (a.r - b.r + a.f - 77) > -2000',
+for my $join ('a JOIN t b ON 1000 / (a.r - 77) = b.v', 'a JOIN t b ON a.v * 3000 = b.v',
+	'a LEFT JOIN t b ON a.k = b.k AND 1000 / (a.r - b.r + a.f - 77) > -2000',
 	'a FULL JOIN t b ON a.v * 3000 = b.v', 'a JOIN t b ON a.k = b.k WHERE a.n / (b.n - 5) > -1000000')
 {
 	my ($expected, $stderr) = map { ($node->psql('postgres', "SET gpuvm.require = 'any'; $_; SELECT $columns FROM t $join"))[2] =~ s/^psql[^ ]* |\nCONTEXT.*//grs }
@@ -194,7 +197,8 @@ is_deeply([ files() ], [], 'no file stays');
 # Plans know what that costs.
 for my $costly ($joins{'groups'}, $joins{'rows of close keys'}, $queries{'keys without order'}, $sorts{'one key'})
 {
-	my ($plenty, $little) = map { $node->safe_psql('postgres', "SET gpuvm.job_memory = '$_'; EXPLAIN $costly") =~ /^Custom Scan \(GpuVM\)  \(cost=[\d.]+\.\.([\d.]+)/ }
+	my ($plenty, $little) = map { $node->safe_psql('postgres', "SET gpuvm.job_memory = '$_'; EXPLAIN $costly")
+		=~ /^Custom Scan \(GpuVM\)  \(cost=[\d.]+\.\.([\d.]+)/ }
 		'32MB', '4MB';
 
 	cmp_ok($little // 0, '>', $plenty // 99e9, "with less memory it costs more: $costly");
