@@ -25,26 +25,40 @@ JoinJob::Source::Source(CudaDevice *device, PinnedArena *arena, const DeviceCurs
 }
 
 JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
-				 DeviceJobFigures *figures, uint32_t passes)
+				 DeviceJobFigures *figures, JoinWay way)
 	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(plan->cursors()), indexes_(device->residency()),
-	  passes_(passes), row_limit_(request.norder == 0 ? request.row_limit : 0)
+	  way_(way), row_limit_(request.norder == 0 ? request.row_limit : 0)
 {
-	sources_.push_back(std::make_unique<Source>(device, arena, cursors_[0], plan->split().first.program(), plan->first()));
-	may_filter_ = sources_[0]->work.rows >= join_sizes.filter_rows && !plan->filter_levels().empty();
-	if (may_filter_)
-		mask_all(&sources_[0]->work);
 	levels_.resize(plan->levels().size());
 	counters_.resize(levels_.size());
-	choose_split();
+	for (size_t i = 0; i < levels_.size(); i++)
+		levels_[i].plan = &plan->levels()[i];
+	sources_.push_back(new_source(0));
 	for (size_t i = 0; i < levels_.size(); i++)
 	{
-		levels_[i].plan = &plan->levels()[i];
-		if (i != split_ && device->keeps_indexes())
+		if (device->keeps_indexes())
 			levels_[i].key = index_key(*levels_[i].plan->split, *levels_[i].plan->build, cursors_[i + 1], request.transfer);
-		sources_.push_back(find_index(&levels_[i]) ? nullptr
-						   : std::make_unique<Source>(device, arena, cursors_[i + 1], levels_[i].plan->split->build.program(),
-													  *levels_[i].plan->build));
+		/* Whether a side is reduced, and then is no index, is not known yet. */
+		sources_.push_back(!way_.reduces && find_index(&levels_[i]) ? nullptr : new_source(i + 1));
 	}
+}
+
+std::unique_ptr<JoinJob::Source>
+JoinJob::new_source(size_t cursor)
+{
+	if (cursor != 0)
+	{
+		const PlannedLevel &level = *levels_[cursor - 1].plan;
+
+		return std::make_unique<Source>(device_, arena_, cursors_[cursor], level.split->build.program(), *level.build);
+	}
+
+	auto		source = std::make_unique<Source>(device_, arena_, cursors_[0], plan_->split().first.program(), plan_->first());
+
+	may_filter_ = source->work.rows >= join_sizes.filter_rows && !plan_->filter_levels().empty();
+	if (may_filter_)
+		mask_all(&source->work);
+	return source;
 }
 
 /* Whatever happened, the device is done with the job before anything of it is freed. */
@@ -65,6 +79,7 @@ JoinJob::end_source(std::unique_ptr<Source> *source)
 	if (*source == nullptr)
 		return;
 	figures_->bytes_moved += (*source)->feed->copied_bytes();
+	release((*source)->dead_bits);
 	source->reset();
 }
 
@@ -138,9 +153,15 @@ JoinJob::run()
 	uint64_t	bytes = 0, dead = 0;
 
 	device_->use();
-	choose_counted();
+	if (!way_.reduces)
+		choose_counted();
 	for (Source *source : all_sources())
 	{
+		if (way_.reduces)
+		{
+			placed = false;
+			break;				/* one after the other, as they are read */
+		}
 		source->feed->begin(request_.transfer);
 		placed = placed && source->feed->all_placed();
 		bytes += source->feed->bytes();
@@ -165,6 +186,8 @@ JoinJob::run()
 
 	for (Source *source : all_sources())
 	{
+		if (way_.reduces)
+			break;
 		source->feed->use_lane(lane_, described);
 		described = source->feed->table_end();
 		if (source->work.dead_pads != 0)
@@ -175,12 +198,19 @@ JoinJob::run()
 	send_maps();
 	check(reset_state(lane_->scratch, lane_->stream), "starting the job");
 	steps_.enter(JoinStep::Build);
-	for (const Working &of : working_)
-		lasting_bytes_ += of.bytes;
 	try
 	{
+		if (way_.reduces)
+			reduce();
 		mendable([&] { build(); });
 		run_joined();
+	}
+	catch (const Refusal &r)
+	{
+		/* with smaller sides, and columns that are not kept, there may be room for the rest, too */
+		if (r.memory && !way_.reduces)
+			other_way_ = JoinWay{true, 1};
+		throw;
 	}
 	catch (const RowErrors &e)
 	{
@@ -189,7 +219,7 @@ JoinJob::run()
 	}
 }
 
-/* What finds no room here would find it if inner sides took less. */
+/* What finds no room here would find it in more passes. */
 void
 JoinJob::mendable(const std::function<void()> &step)
 {
@@ -199,8 +229,8 @@ JoinJob::mendable(const std::function<void()> &step)
 	}
 	catch (const Refusal &r)
 	{
-		if (r.memory)
-			more_passes_ = passes_that_fit();
+		if (r.memory && way_.reduces && level_to_split() < levels_.size() && passes_ < MOST_PASSES)
+			other_way_ = JoinWay{true, 2 * passes_};
 		throw;
 	}
 }
@@ -244,6 +274,8 @@ JoinJob::run_joined()
 		make_filters();
 		fetches_all_ = fetches_all();
 		mendable([&] { choose_batch(); });
+		if (way_.reduces)
+			figures_->transfer = open_source(0)->feed->transfer();
 		describe();
 	}
 	if (!request_.program->grouped)
@@ -302,9 +334,6 @@ JoinJob::choose_batch()
 		lay_out(&size);
 		if (!least && size.taken() > device_->residency()->available() / 2)
 			continue;
-
-		if (least)
-			least_bytes_ = size.taken();
 
 		char	   *memory = least ? allocate(size.taken()) : try_allocate(size.taken());
 

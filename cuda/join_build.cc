@@ -10,8 +10,6 @@
 namespace gpuvm {
 namespace cuda {
 
-constexpr uint64_t STAGING_BYTES = 256ull << 20;	/* of a slice of inner rows */
-constexpr uint32_t MOST_PASSES = 16;	/* that a job asks for: the CPU is no slower with more */
 
 /*
  * All sides at once, as far as they do not wait for each other: their rows, one look at how many these are and at their keys;
@@ -29,6 +27,11 @@ JoinJob::build()
 
 		for (size_t i : left)
 		{
+			if (way_.reduces && !now.empty())
+			{
+				later.push_back(i);	/* the columns of one side at a time */
+				continue;
+			}
 			/* It may have come since: another job's, or that of a level before. */
 			if (find_index(&levels_[i]))
 				take_index(i);
@@ -169,7 +172,7 @@ JoinJob::launch_source(Source *source, uint32_t npads, const RowStaging &staging
 
 /* Behind the rows of a set, slice by slice, of which the last is not waited for. */
 void
-JoinJob::append_source(Source *source, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome)
+JoinJob::append_source(Source *source, const RowTests &tests, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome)
 {
 	const DeviceProgram &program = source->program;
 	const uint32_t npads = static_cast<uint32_t>(source->work.pads.size());
@@ -177,7 +180,6 @@ JoinJob::append_source(Source *source, const RowSet &to, uint32_t most, char *st
 	const RowStaging staging = row_staging(program, most, carver.take(row_staging_bytes(program, most)));
 	char	   *temp = carver.take(append_temp_bytes(program, most));
 	DeviceJobFigures read = {};
-	const bool	splits = split_ < levels_.size() && source == sources_[split_ + 1].get();
 
 	start();
 	check(reset_rows(to, lane_->stream), "emptying a row set");
@@ -189,9 +191,8 @@ JoinJob::append_source(Source *source, const RowSet &to, uint32_t most, char *st
 		const uint32_t n = bring_source(source, most);
 
 		launch_source(source, n, staging, &read);
-		if (splits)
-			check(keep_parts(program, staging, n, static_cast<uint32_t>(levels_[split_].plan->split->key_types.size()), pass_list_[pass_].parts,
-							 lane_->stream), "choosing a pass's rows");
+		if (tests.any())
+			check(keep_rows(program, staging, n, tests, lane_->stream), "leaving out rows");
 		check(append_rows(program, staging, n, to, temp, outcome, lane_->stream), "collecting rows");
 		if (source->next_pad == npads)
 			break;
@@ -208,7 +209,7 @@ JoinJob::enqueue_rows(size_t number, uint32_t most, char *staging_memory)
 	Level	   &level = levels_[number];
 	JoinOutcomes::Side *outcome = &outcomes_->sides[number];
 
-	append_source(sources_[number + 1].get(), level.side, most, staging_memory, &outcome->rows);
+	append_source(sources_[number + 1].get(), tests_of(number + 1), level.side, most, staging_memory, &outcome->rows);
 	if (!level.plan->split->sought)
 		return;
 
@@ -218,12 +219,13 @@ JoinJob::enqueue_rows(size_t number, uint32_t most, char *staging_memory)
 		  "measuring keys");
 }
 
-/* Staging for slices of the program, at most an eighth of what was free: how many pads a slice has; and its bytes are taken of `size`. */
-static uint32_t
-staged_pads(const DeviceProgram &program, uint64_t npads, uint64_t available, Carver *size)
+/* Staging for slices, at most an eighth of what is free: how many pads a slice has; and its bytes are taken of `size`. */
+uint32_t
+JoinJob::staged_pads(const Source &source, Carver *size) const
 {
-	const uint64_t pad_bytes = row_staging_bytes(program, 64) / 64, bytes = std::min(STAGING_BYTES, available / 8);
-	const uint32_t most = static_cast<uint32_t>(std::min(npads, std::max<uint64_t>(bytes / pad_bytes, 1)));
+	const DeviceProgram &program = source.program;
+	const uint64_t pad_bytes = row_staging_bytes(program, 64) / 64, bytes = std::min(STAGING_BYTES, device_->residency()->available() / 8);
+	const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(source.work.pads.size(), std::max<uint64_t>(bytes / pad_bytes, 1)));
 
 	size->take(row_staging_bytes(program, most));
 	size->take(append_temp_bytes(program, most));
@@ -257,136 +259,6 @@ JoinJob::choose_counted()
 /* ---- passes ---------------------------------------------------------------------- */
 
 /*
- * The largest level that is sought by equal keys. Groups, rows that leave sorted, and those of a set, of which nothing is left when the job
- * is refused, are handed out at the end: what a later pass finds no room for may still be run elsewhere. Other rows would have been handed out.
- */
-size_t
-JoinJob::level_to_split() const
-{
-	uint64_t	most = 0;
-	size_t		found = SIZE_MAX;
-
-	if (!request_.program->grouped && request_.norder == 0 && !request_.sink)
-		return found;
-	for (size_t i = 0; i < levels_.size(); i++)
-	{
-		const JoinLevel &level = *plan_->levels()[i].split;
-
-		if (!level.sought || level.range != 0 || level.key_types.size() > JOIN_MAX_KEYS || cursors_[i + 1].total_rows <= most)
-			continue;
-		most = cursors_[i + 1].total_rows;
-		found = i;
-	}
-	return found;
-}
-
-void
-JoinJob::choose_split()
-{
-	split_ = passes_ > 1 ? level_to_split() : SIZE_MAX;
-	if (split_ == SIZE_MAX)
-		passes_ = 1;
-	for (uint32_t pass = 0; pass < passes_; pass++)
-		pass_list_.push_back(Pass{PartRange{pass * KEY_PARTS / passes_, (pass + 1) * KEY_PARTS / passes_}, 0});
-}
-
-/* Of a side's rows and table in each of so many passes, and while the table is built. Keys of which nothing is known yet are taken to be of any value. */
-uint64_t
-JoinJob::side_bytes(size_t number, uint32_t passes, uint64_t *temp) const
-{
-	const Level &level = levels_[number];
-	const JoinLevel &split = *level.plan->split;
-	const uint64_t all = number == split_ && pass_list_[0].rows != 0 ? uint64_t{passes_} * pass_list_[0].rows
-		: level.side_rows != 0 ? level.side_rows : level.most_rows;
-	const uint64_t rows = std::min<uint64_t>((all + passes - 1) / passes, ROW_SET_MAX_ROWS);
-	JoinTablePlan plan = {};
-	JoinKeys	keys = {};
-	KeyFacts	facts = level.facts;
-
-	*temp = 0;
-	if (split.sought && rows != 0)
-	{
-		keys.nkeys = static_cast<uint32_t>(std::min<size_t>(split.key_types.size(), JOIN_MAX_KEYS));
-		for (uint32_t k = 0; k < keys.nkeys; k++)
-			keys.key[k].type = split.key_types[k];
-		if (facts.live == 0)
-			facts = KeyFacts{INT64_MIN, INT64_MAX, 0, 0, 0};
-		facts.live = rows;
-		plan_join_table(keys, static_cast<uint32_t>(rows), facts, split.range != 0, &plan);
-		*temp = plan.temp_bytes;
-	}
-	return row_set_bytes(*level.plan->build, rows) + plan.table_bytes;
-}
-
-/* The inner sides find no room, or leave too little: more passes than there were to be, in which they would find it by what is known now. */
-uint32_t
-JoinJob::passes_that_fit() const
-{
-	const size_t split = level_to_split();
-	uint64_t	room = device_->residency()->available() + pass_table_.bytes + pass_space_.bytes, others = 0, temp;
-
-	if (split == SIZE_MAX)
-		return 0;
-	for (const Working &of : working_)
-		room += of.bytes;
-	room -= std::min(room, lasting_bytes_);
-	if (levels_[split].index != nullptr)
-		room += levels_[split].index->bytes;	/* which passes do without */
-	for (size_t i = 0; i < levels_.size(); i++)
-		others += i != split && levels_[i].index == nullptr ? side_bytes(i, 1, &temp) : 0;
-	for (uint32_t passes = 2 * passes_; passes <= MOST_PASSES; passes *= 2)
-	{
-		const uint64_t side = side_bytes(split, passes, &temp);
-
-		/* groups and batches are to find room, too */
-		if (others + side + std::max(temp, std::min(STAGING_BYTES, room / 8)) + std::max(least_bytes_, room / 8) <= room)
-			return passes;
-	}
-	return 0;
-}
-
-/* How many rows the split level has in each pass. Its source begins anew. */
-void
-JoinJob::count_split(uint32_t most, char *staging_memory)
-{
-	Source	   *source = sources_[split_ + 1].get();
-	const DeviceProgram &program = source->program;
-	const uint32_t nkeys = static_cast<uint32_t>(levels_[split_].plan->split->key_types.size());
-	const RowStaging staging = row_staging(program, most, staging_memory);
-	uint32_t   *parts = reinterpret_cast<uint32_t *>(allocate(KEY_PARTS * sizeof(uint32_t)));
-	std::vector<uint32_t> counted(KEY_PARTS);
-	DeviceJobFigures read = {};
-
-	start();
-	check(cudaMemsetAsync(parts, 0, KEY_PARTS * sizeof(uint32_t), lane_->stream), "counting keys");
-	while (source->next_pad < source->work.pads.size())
-	{
-		source->feed->retire(source->next_pad);
-		start();
-
-		const uint32_t n = bring_source(source, most);
-
-		launch_source(source, n, staging, &read);
-		check(count_parts(program, staging, n, nkeys, parts, lane_->stream), "counting keys");
-		fetch_errors();
-		(void) sync();
-	}
-	start();
-	check(cudaMemcpyAsync(counted.data(), parts, KEY_PARTS * sizeof(uint32_t), cudaMemcpyDeviceToHost, lane_->stream), "counting keys");
-	(void) sync();
-	release(reinterpret_cast<char *>(parts));
-	source->feed->restart();
-	source->next_pad = 0;
-	for (Pass &pass : pass_list_)
-	{
-		for (uint32_t part = pass.parts.first; part < pass.parts.end; part++)
-			pass.rows += counted[part];
-		figures_->build_rows += pass.rows;
-	}
-	std::stable_sort(pass_list_.begin(), pass_list_.end(), [](const Pass &one, const Pass &other) { return one.rows > other.rows; });
-}
-
-/*
  * So many bytes, which stay for later passes: a pass is not to find no room when cursor 0 has been read. They are not among what groups free that
  * begin again. The device is done with what was there.
  */
@@ -416,7 +288,6 @@ void
 JoinJob::build_pass(uint32_t pass)
 {
 	Level	   &level = levels_[split_];
-	Source	   *source = sources_[split_ + 1].get();
 
 	steps_.enter(JoinStep::Build);
 	(void) sync();
@@ -426,12 +297,11 @@ JoinJob::build_pass(uint32_t pass)
 	level.side_rows = 0;
 	if (pass_list_[pass].rows == 0)
 		return;
-	source->feed->restart();
-	source->next_pad = 0;
-
+	(void) open_source(split_ + 1);
 	level.most_rows = pass_list_[pass].rows;
 	enqueue_rows(split_, pass_pads_, pass_space_.memory);
 	(void) sync();
+	close_source(split_ + 1);
 	level.side_rows = appended(outcomes_->sides[split_].rows);
 	level.facts = outcomes_->sides[split_].keys;
 	build_tables({split_});
@@ -442,7 +312,6 @@ void
 JoinJob::count_rows(const std::vector<size_t> &numbers)
 {
 	const size_t lasting = working_.size();
-	const uint64_t available = device_->residency()->available();
 	std::vector<uint32_t> most(levels_.size());
 	uint64_t	staging_bytes = 0;
 
@@ -451,7 +320,7 @@ JoinJob::count_rows(const std::vector<size_t> &numbers)
 		{
 			Carver		size;
 
-			most[i] = staged_pads(counters_[i]->program, counters_[i]->work.pads.size(), available, &size);
+			most[i] = staged_pads(*counters_[i], &size);
 			staging_bytes = std::max(staging_bytes, size.taken());
 		}
 	if (staging_bytes == 0)
@@ -468,7 +337,7 @@ JoinJob::count_rows(const std::vector<size_t> &numbers)
 
 		const uint64_t capacity = std::min<uint64_t>(source->work.rows, ROW_SET_MAX_ROWS);
 
-		append_source(source, row_set(source->program, capacity, allocate(row_set_bytes(source->program, capacity))),
+		append_source(source, RowTests(), row_set(source->program, capacity, allocate(row_set_bytes(source->program, capacity))),
 					  most[i], staging, &outcomes_->sides[i].rows);
 	}
 	(void) sync();
@@ -490,14 +359,19 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 	uint64_t	staging_bytes = 0;
 
 	for (size_t i : numbers)
-		levels_[i].most_rows = sources_[i + 1]->work.rows;
+	{
+		if (way_.reduces)
+			(void) open_source(i + 1);
+		else
+			levels_[i].most_rows = sources_[i + 1]->work.rows;
+	}
 	count_rows(numbers);
-
-	const uint64_t available = device_->residency()->available();
-
 	for (size_t i : numbers)
 	{
 		const Source &source = *sources_[i + 1];
+
+		if (i == split_)
+			levels_[i].most_rows = pass_list_[0].rows;
 		if (levels_[i].most_rows == 0)
 			continue;
 		if (levels_[i].most_rows > ROW_SET_MAX_ROWS)
@@ -505,15 +379,10 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 
 		Carver		size;
 
-		most[i] = staged_pads(source.program, source.work.pads.size(), available, &size);
+		most[i] = staged_pads(source, &size);
 		staging_bytes = std::max(staging_bytes, size.taken());
 		if (i == split_)
-		{
-			count_split(most[i], pass_memory(&pass_space_, size.taken()));
 			pass_pads_ = most[i];
-			levels_[i].most_rows = pass_list_[0].rows;
-			most[i] = pass_list_[0].rows != 0 ? most[i] : 0;
-		}
 
 		const uint64_t bytes = row_set_bytes(source.program, levels_[i].most_rows);
 
@@ -540,7 +409,9 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 			levels_[i].facts = levels_[i].plan->split->sought ? outcomes_->sides[i].keys : KeyFacts{};
 			figures_->build_rows += i == split_ ? 0 : levels_[i].side_rows;
 		}
-		if (i != split_)
+		if (i == split_)
+			close_source(i + 1);
+		else
 			end_source(&sources_[i + 1]);
 	}
 }

@@ -42,7 +42,7 @@ namespace {
 constexpr size_t REASON_BYTES = 128;
 constexpr size_t WHY_BYTES = 256;
 constexpr std::chrono::seconds REFUSALS_APART(1);	/* in the log */
-/* A join for which memory is short: in one pass, in as many as are thought to fit, in more if they do not. */
+/* A join for which memory is short: as it is, reduced and in as many passes as are thought to fit, in more if they do not. */
 constexpr int JOIN_ATTEMPTS = 3;
 /* estimate() looks up at most so many tablets, and takes the others to be alike. */
 constexpr uint32_t ESTIMATE_TABLETS = 32;
@@ -451,14 +451,14 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 
 	const DeviceJobFigures before = *figures;
 	std::chrono::nanoseconds patience = DeviceJob::MEMORY_PATIENCE;
-	uint32_t	passes = std::clamp(request.force_passes, 1u, KEY_PARTS);
+	JoinWay		way = {request.force_passes != 0, std::clamp(request.force_passes, 1u, KEY_PARTS)};
 
 	for (int attempt = 1;; attempt++)
 	{
 		JoinJob    *joins = nullptr;
 
 		if (join != nullptr)
-			job.reset(joins = new JoinJob(device, arena_.get(), request, join, io, figures, passes));
+			job.reset(joins = new JoinJob(device, arena_.get(), request, join, io, figures, way));
 		else
 		{
 			list_work(request, &work);
@@ -480,9 +480,9 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 		catch (const Refusal &)
 		{
 			*published = job->published();
-			passes = joins != nullptr && attempt < JOIN_ATTEMPTS && !io->stopped() ? joins->more_passes() : 0;
-			if (passes == 0)
+			if (*published || joins == nullptr || !joins->other_way() || attempt == JOIN_ATTEMPTS || io->stopped())
 				throw;
+			way = *joins->other_way();
 			patience = job->patience();
 			job->give_up();
 		}

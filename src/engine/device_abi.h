@@ -77,7 +77,7 @@ struct DeviceJobRequest : DeviceCursor
 	const DeviceCursor *others;	/* join programs: the cursors from 1 on */
 	uint32_t	nothers;
 	uint64_t	expected_pairs;	/* joins, as a guess; 0: unknown */
-	uint32_t	force_passes;	/* joins, for tests: a power of two; 0: as memory asks */
+	uint32_t	force_passes;	/* joins, for tests: reduced, in so many passes, a power of two; 0: as memory asks */
 	uint32_t	unit_rows;		/* row programs of one cursor: rows a unit, a multiple of TABLET_PAD_ROWS */
 	uint32_t	capacity;		/* rows that a result buffer has room for */
 	uint32_t	nbuffers;
