@@ -51,6 +51,15 @@ constexpr double GUESSED_SELECTIVITY = 0.1;
 /* Bytes of the job's own that may be brought twice, once for a sample. */
 constexpr uint64_t SAMPLED_DELTA = 4 << 20;
 
+/* For tests of a server: joins are reduced, and made in so many passes, a power of two. */
+uint32_t
+forced_passes()
+{
+	static const char *const passes = getenv("GPUVM_FORCE_PASSES");
+
+	return passes != nullptr ? static_cast<uint32_t>(strtoul(passes, nullptr, 10)) : 0;
+}
+
 class CudaLibrary final : public DeviceLibrary
 {
 public:
@@ -451,7 +460,8 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 
 	const DeviceJobFigures before = *figures;
 	std::chrono::nanoseconds patience = DeviceJob::MEMORY_PATIENCE;
-	JoinWay		way = {request.force_passes != 0, std::clamp(request.force_passes, 1u, KEY_PARTS)};
+	const uint32_t forced = request.force_passes != 0 ? request.force_passes : forced_passes();
+	JoinWay		way = {forced != 0, std::clamp(forced, 1u, KEY_PARTS)};
 
 	for (int attempt = 1;; attempt++)
 	{
