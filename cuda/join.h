@@ -41,6 +41,7 @@
 #include "join_index.h"
 #include "join_plan.h"
 #include "join_steps.h"
+#include "join_ways.h"
 #include "key_parts.h"
 #include "pairs.h"
 #include "row_results.h"
@@ -85,13 +86,6 @@ public:
 private:
 	char	   *base_;
 	uint64_t	taken_ = 0;
-};
-
-/* How a job whose inner sides may find no room is run. */
-struct JoinWay
-{
-	bool		reduces = false;	/* they are reduced */
-	uint32_t	passes = 1;		/* at least: a power of two up to KEY_PARTS */
 };
 
 class JoinJob final : public DeviceJob

@@ -125,6 +125,7 @@ private:
 	const DeviceOptions options_;
 	/* The arena outlives the devices' last use of it, so it is destroyed after them. */
 	std::unique_ptr<PinnedArena> arena_;
+	JoinWays	join_ways_;
 	std::vector<std::unique_ptr<CudaDevice>> devices_;
 	uint32_t	shared_bytes_ = 0;	/* of a multiprocessor, the least of the devices' */
 	std::atomic<bool> ready_{false};
@@ -461,7 +462,8 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 	const DeviceJobFigures before = *figures;
 	std::chrono::nanoseconds patience = DeviceJob::MEMORY_PATIENCE;
 	const uint32_t forced = request.force_passes != 0 ? request.force_passes : forced_passes();
-	JoinWay		way = {forced != 0, std::clamp(forced, 1u, KEY_PARTS)};
+	const uint64_t hash = request.program->hash;
+	JoinWay		way = forced != 0 ? JoinWay{true, std::clamp(forced, 1u, KEY_PARTS)} : join != nullptr ? join_ways_.of(hash) : JoinWay();
 
 	for (int attempt = 1;; attempt++)
 	{
@@ -485,6 +487,8 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 
 			if (!steps.empty())
 				options_.log(steps.c_str());
+			if (attempt != 1)
+				join_ways_.remember(hash, way);
 			return;
 		}
 		catch (const Refusal &)

@@ -65,6 +65,67 @@ join_by_key(JoinKind kind, Leaves leaves)
 	return seal(*b);
 }
 
+/*
+ * count(*) of a where a.n < `first`, b where a.k = b.k, and c where b.n = c.n, joined as they say, and c.k < `last`: a's rows are few if `first`
+ * leaves few, c's if `last` does.
+ */
+SealedProgram
+join_chain(JoinKind kinds[2], int first, int last)
+{
+	const int64_t count[] = {RESULT_FROM_AGG | 0};
+	auto		b = new_builder();
+	const auto	less = [&](Type type, int column, int cursor, int than)
+	{
+		const int	value = b->new_reg(type), bound = b->new_reg(type);
+
+		b->emit(Opcode::Column, type, value, column, cursor);
+		b->emit(Opcode::Integer, type, bound, than, 0);
+		b->emit(Opcode::Ge, type, value, bound, b->nops + 1, VERDICT_DIES, JUMP_IF_NULL);
+	};
+	const auto	column = [&](Type type, int number, int cursor)
+	{
+		const int	reg = b->new_reg(type);
+
+		b->emit(Opcode::Column, type, reg, number, cursor);
+		return static_cast<int64_t>(reg);
+	};
+	int			parallel;
+
+	for (int k = 0; k < 3; k++)
+		b->emit(Opcode::Table, Type::None, k, 0, k);
+	b->emit(Opcode::HashOpen, Type::None, 1, 1, 0);
+	b->emit(Opcode::HashOpen, Type::None, 2, 1, 0);
+	b->emit(Opcode::ResultColumn, Type::I64, 0, 0, 0, b->add_name("n"));
+	b->emit(Opcode::AggOpen, Type::None, 0, 1, b->add_aux(count, 1));
+	for (int cursor : {1, 2})
+	{
+		parallel = b->emit(Opcode::Parallel, Type::None, cursor, cursor, 0);
+		if (cursor == 2)
+			less(Type::I32, 0, 2, last);
+
+		const int64_t key = cursor == 1 ? column(Type::I32, 0, 1) : column(Type::I32, 2, 2);
+
+		b->emit(Opcode::HashInsert, Type::None, cursor, 1, b->add_aux(&key, 1));
+		b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	}
+	parallel = b->emit(Opcode::Parallel, Type::None, 3, 0, 0);
+	less(Type::I32, 2, 0, first);
+
+	const int64_t k = column(Type::I32, 0, 0);
+
+	b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(&k, 1));
+	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(kinds[0]), 0);
+
+	const int64_t n = column(Type::I32, 2, 1);
+
+	b->emit(Opcode::Seek, Type::None, 2, 1, b->add_aux(&n, 1));
+	b->emit(Opcode::Match, Type::None, 2, static_cast<int>(kinds[1]), 0);
+	b->emit(Opcode::AggStep, Type::None, 0, -1, -1, 0, static_cast<uint8_t>(AggFn::CountStar));
+	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
+	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
+	return seal(*b);
+}
+
 class CudaJoinPasses : public CudaRuntime
 {
 protected:
@@ -297,4 +358,63 @@ TEST_F(CudaJoinPasses, Figures)
 		EXPECT_EQ(ran.figures.build_rows, once.figures.build_rows);
 		EXPECT_EQ(ran.figures.tablets_scanned, once.figures.tablets_scanned);
 	}
+}
+
+/* Rows that nothing comes for, and rows that come to nothing behind them, are left out of the sides, where the kind of join lets them be. */
+TEST_F(CudaJoinPasses, Reduced)
+{
+	const Table a = three_columns({900, 300}, 600, 1), b = three_columns({1500}, 600, 3), c = three_columns({1000, 77}, 1000, 5);
+	const std::vector<StoredTable> stored = {arena.store(a), arena.store(b), arena.store(c)};
+
+	for (JoinKind one : {JoinKind::Inner, JoinKind::Left, JoinKind::Full})
+		for (JoinKind two : {JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti, JoinKind::Full})
+			for (const auto &[first, last] : {std::pair(20, 1000), std::pair(1000, 30), std::pair(20, 30), std::pair(0, 30)})
+				for (uint32_t passes : {1, 4})
+				{
+					if (passes > 1 && last != 30)
+						continue;
+
+					JoinKind	kinds[] = {one, two};
+					const SealedProgram program = join_chain(kinds, first, last);
+					Ways		ways;
+
+					SCOPED_TRACE(std::to_string(static_cast<int>(one)) + " " + std::to_string(static_cast<int>(two)) + " " + std::to_string(first) + " " +
+								 std::to_string(last) + " " + std::to_string(passes));
+
+					const Ran	once = run_short(0, program, stored, ways);
+
+					ways.passes = passes;
+
+					const Ran	ran = run_short(0, program, stored, ways);
+
+					ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+					EXPECT_EQ(ran.sorted(), expected(program, stored));
+					EXPECT_EQ(ran.sorted(), once.sorted());
+					if (one == JoinKind::Inner && two == JoinKind::Inner)
+					{
+						EXPECT_LT(ran.figures.build_rows, once.figures.build_rows / 2);
+					}
+					if (one == JoinKind::Full && two == JoinKind::Full)
+					{
+						EXPECT_EQ(ran.figures.build_rows, once.figures.build_rows);
+					}
+				}
+}
+
+/* So rows that leave at once, which make no passes, find room, too; and the next job of the program does not try in vain. */
+TEST_F(CudaJoinPasses, ReducedSidesFindRoom)
+{
+	JoinKind	kinds[] = {JoinKind::Inner, JoinKind::Inner};
+	const Table a = three_columns({3000}, 20000, 1), b = three_columns({60000}, 20000, 3), c = three_columns({3000}, 20000, 5);
+	const std::vector<StoredTable> stored = {arena.store(a), arena.store(b), arena.store(c)};
+	const SealedProgram program = join_chain(kinds, 20, 20000);
+	Ways		ways;
+	const Ran	ran = run_short(1000 << 10, program, stored, ways);
+
+	EXPECT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
+	EXPECT_EQ(ran.figures.passes, 1u);
+	EXPECT_LT(ran.figures.build_rows, 20000u);
+	EXPECT_EQ(ran.sorted(), expected(program, stored));
+	ways.transfer = Transfer::Mapped;
+	EXPECT_EQ(run(program.get(), stored, {}, ways).sorted(), expected(program, stored));
 }
