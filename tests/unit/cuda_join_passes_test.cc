@@ -366,6 +366,8 @@ TEST_F(CudaJoinPasses, Reduced)
 	const Table a = three_columns({900, 300}, 600, 1), b = three_columns({1500}, 600, 3), c = three_columns({1000, 77}, 1000, 5);
 	const std::vector<StoredTable> stored = {arena.store(a), arena.store(b), arena.store(c)};
 
+	library.reset();
+	open();
 	for (JoinKind one : {JoinKind::Inner, JoinKind::Left, JoinKind::Full})
 		for (JoinKind two : {JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti, JoinKind::Full})
 			for (const auto &[first, last] : {std::pair(20, 1000), std::pair(1000, 30), std::pair(20, 30), std::pair(0, 30)})
@@ -378,14 +380,16 @@ TEST_F(CudaJoinPasses, Reduced)
 					const SealedProgram program = join_chain(kinds, first, last);
 					Ways		ways;
 
+					ways.transfer = Transfer::Mapped;
+
 					SCOPED_TRACE(std::to_string(static_cast<int>(one)) + " " + std::to_string(static_cast<int>(two)) + " " + std::to_string(first) + " " +
 								 std::to_string(last) + " " + std::to_string(passes));
 
-					const Ran	once = run_short(0, program, stored, ways);
+					const Ran	once = run(program.get(), stored, {}, ways);
 
 					ways.passes = passes;
 
-					const Ran	ran = run_short(0, program, stored, ways);
+					const Ran	ran = run(program.get(), stored, {}, ways);
 
 					ASSERT_EQ(ran.outcome, DeviceOutcome::Done) << ran.reason;
 					EXPECT_EQ(ran.sorted(), expected(program, stored));
