@@ -25,7 +25,6 @@ constexpr int64_t YIELD_NS = 2'000'000;
 /* Where more jobs wait, the device has work when one of them is late, and the processors may have some, too. */
 constexpr int MOST_AWAKE = 2;
 constexpr int64_t CROWDED_SPIN_NS = 25'000;
-constexpr std::chrono::seconds MEMORY_PATIENCE(2);
 
 DeviceJob::DeviceJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, DeviceJobIo *io, DeviceJobFigures *figures)
 	: device_(device), arena_(arena), request_(request), io_(io), figures_(figures), hold_(device), pins_(arena)
@@ -177,7 +176,7 @@ DeviceJob::wait_for(cudaEvent_t event)
 void
 DeviceJob::drain()
 {
-	if (lane_ == nullptr || (flights_.empty() && !busy_ && !aborting_ && !stopped_ && std::uncaught_exceptions() == 0))
+	if (lane_ == nullptr || (flights_.empty() && !busy_ && !aborting_ && !stopped_ && !given_up_ && std::uncaught_exceptions() == 0))
 		return;					/* its last event came after everything else */
 	if ((busy_ || !flights_.empty()) && !aborting_)
 		(void) cudaMemcpyAsync(lane_->abort, &lane_->outcomes->one, sizeof(uint32_t), cudaMemcpyHostToDevice, lane_->side);
@@ -221,7 +220,6 @@ DeviceJob::no_room(const char *what, const char *least, uint64_t bytes) const
 char *
 DeviceJob::allocate(uint64_t bytes)
 {
-	const auto	give_up = std::chrono::steady_clock::now() + MEMORY_PATIENCE;
 	char	   *memory;
 
 	while ((memory = try_allocate(bytes)) == nullptr)
@@ -229,9 +227,13 @@ DeviceJob::allocate(uint64_t bytes)
 		if (stopped())
 			throw Stopped();
 		if (bytes > device_->residency()->limit() || device_->status()->jobs_running.load() <= 1 ||
-			std::chrono::steady_clock::now() > give_up)
+			patience_ <= std::chrono::nanoseconds::zero())
 			throw no_room("job", "", bytes);
+
+		const auto	since = std::chrono::steady_clock::now();
+
 		std::this_thread::sleep_for(std::chrono::milliseconds(1));
+		patience_ -= std::chrono::steady_clock::now() - since;
 	}
 	return memory;
 }

@@ -12,6 +12,7 @@
 #ifndef GPUVM_CUDA_JOB_H
 #define GPUVM_CUDA_JOB_H
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <string>
@@ -69,6 +70,14 @@ public:
 
 	/* Did a row leave? */
 	bool published() const { return published_; }
+
+	/* Its waits for memory that others have may take so long, all together; one that takes another's place has what that has left. */
+	static constexpr std::chrono::seconds MEMORY_PATIENCE{2};
+	std::chrono::nanoseconds patience() const { return patience_; }
+	void		set_patience(std::chrono::nanoseconds patience) { patience_ = patience; }
+
+	/* run() has thrown, and nobody is throwing any more when it is destroyed. */
+	void		give_up() { given_up_ = true; }
 
 protected:
 	/* Window functions have no program. */
@@ -172,6 +181,7 @@ protected:
 	bool		published_ = false;
 
 private:
+
 	bool		try_groups(const DeviceProgram &program, uint64_t rows, uint64_t missing_bytes, int attempt);	/* false: the table was too small */
 	void		emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
 	void		sort_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
@@ -186,6 +196,9 @@ private:
 	const uint32_t *sort_leading(const RowSet &rows, uint32_t nrows, uint32_t n, uint32_t lead, const uint64_t **words);
 	uint32_t	leading_rows(const SortFacts &facts, uint32_t wanted, uint32_t *lead);
 	void		count(const Flight &flight);
+
+	std::chrono::nanoseconds patience_ = MEMORY_PATIENCE;
+	bool		given_up_ = false;
 };
 
 }  // namespace cuda

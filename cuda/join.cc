@@ -25,31 +25,48 @@ JoinJob::Source::Source(CudaDevice *device, PinnedArena *arena, const DeviceCurs
 }
 
 JoinJob::JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
-				 DeviceJobFigures *figures)
+				 DeviceJobFigures *figures, JoinWay way)
 	: DeviceJob(device, arena, request, io, figures), plan_(plan), cursors_(plan->cursors()), indexes_(device->residency()),
-	  row_limit_(request.norder == 0 ? request.row_limit : 0)
+	  way_(way), row_limit_(request.norder == 0 ? request.row_limit : 0)
 {
-	sources_.push_back(std::make_unique<Source>(device, arena, cursors_[0], plan->split().first.program(), plan->first()));
-	may_filter_ = sources_[0]->work.rows >= join_sizes.filter_rows && !plan->filter_levels().empty();
-	if (may_filter_)
-		mask_all(&sources_[0]->work);
 	levels_.resize(plan->levels().size());
 	counters_.resize(levels_.size());
 	for (size_t i = 0; i < levels_.size(); i++)
-	{
 		levels_[i].plan = &plan->levels()[i];
+	sources_.push_back(new_source(0));
+	for (size_t i = 0; i < levels_.size(); i++)
+	{
 		if (device->keeps_indexes())
 			levels_[i].key = index_key(*levels_[i].plan->split, *levels_[i].plan->build, cursors_[i + 1], request.transfer);
-		sources_.push_back(find_index(&levels_[i]) ? nullptr
-						   : std::make_unique<Source>(device, arena, cursors_[i + 1], levels_[i].plan->split->build.program(),
-													  *levels_[i].plan->build));
+		/* Whether a side is reduced, and then is no index, is not known yet. */
+		sources_.push_back(!way_.reduces && find_index(&levels_[i]) ? nullptr : new_source(i + 1));
 	}
+}
+
+std::unique_ptr<JoinJob::Source>
+JoinJob::new_source(size_t cursor)
+{
+	if (cursor != 0)
+	{
+		const PlannedLevel &level = *levels_[cursor - 1].plan;
+
+		return std::make_unique<Source>(device_, arena_, cursors_[cursor], level.split->build.program(), *level.build);
+	}
+
+	auto		source = std::make_unique<Source>(device_, arena_, cursors_[0], plan_->split().first.program(), plan_->first());
+
+	may_filter_ = source->work.rows >= join_sizes.filter_rows && !plan_->filter_levels().empty();
+	if (may_filter_)
+		mask_all(&source->work);
+	return source;
 }
 
 /* Whatever happened, the device is done with the job before anything of it is freed. */
 JoinJob::~JoinJob()
 {
 	drain();
+	drop_pass_memory(&pass_table_);
+	drop_pass_memory(&pass_space_);
 	for (std::vector<std::unique_ptr<Source>> *sources : {&sources_, &counters_})
 		for (std::unique_ptr<Source> &source : *sources)
 			end_source(&source);
@@ -62,6 +79,7 @@ JoinJob::end_source(std::unique_ptr<Source> *source)
 	if (*source == nullptr)
 		return;
 	figures_->bytes_moved += (*source)->feed->copied_bytes();
+	release((*source)->dead_bits);
 	source->reset();
 }
 
@@ -135,9 +153,15 @@ JoinJob::run()
 	uint64_t	bytes = 0, dead = 0;
 
 	device_->use();
-	choose_counted();
+	if (!way_.reduces)
+		choose_counted();
 	for (Source *source : all_sources())
 	{
+		if (way_.reduces)
+		{
+			placed = false;
+			break;				/* one after the other, as they are read */
+		}
 		source->feed->begin(request_.transfer);
 		placed = placed && source->feed->all_placed();
 		bytes += source->feed->bytes();
@@ -162,6 +186,8 @@ JoinJob::run()
 
 	for (Source *source : all_sources())
 	{
+		if (way_.reduces)
+			break;
 		source->feed->use_lane(lane_, described);
 		described = source->feed->table_end();
 		if (source->work.dead_pads != 0)
@@ -174,13 +200,38 @@ JoinJob::run()
 	steps_.enter(JoinStep::Build);
 	try
 	{
-		build();
+		if (way_.reduces)
+			reduce();
+		mendable([&] { build(); });
 		run_joined();
+	}
+	catch (const Refusal &r)
+	{
+		/* with smaller sides, and columns that are not kept, there may be room for the rest, too */
+		if (r.memory && !way_.reduces)
+			other_way_ = JoinWay{true, 1};
+		throw;
 	}
 	catch (const RowErrors &e)
 	{
 		figures_->errors = e.errors;
 		busy_ = true;			/* copies may be on their way for what is not run now: drain() waits for them */
+	}
+}
+
+/* What finds no room here would find it in more passes. */
+void
+JoinJob::mendable(const std::function<void()> &step)
+{
+	try
+	{
+		step();
+	}
+	catch (const Refusal &r)
+	{
+		if (r.memory && way_.reduces && level_to_split() < levels_.size() && passes_ < MOST_PASSES)
+			other_way_ = JoinWay{true, 2 * passes_};
+		throw;
 	}
 }
 
@@ -191,11 +242,18 @@ JoinJob::run_joined()
 	const char *reason;
 
 	steps_.enter(JoinStep::Plan);
-	for (const Level &level : levels_)
+	for (size_t i = 0; i < levels_.size(); i++)
 	{
+		const Level &level = levels_[i];
 		uint64_t	most = level.side_rows, alone = level.plan->split->kind == JoinKind::Full ? most : 0;
 
-		if (level.plan->split->sought)
+		/* Of a pass to come it is not known whether its keys have one row each. */
+		if (i == split_)
+		{
+			most = pass_list_[0].rows;
+			alone = level.plan->split->kind == JoinKind::Full ? uint64_t{passes_} * most : 0;
+		}
+		else if (level.plan->split->sought)
 			most = level.table.form == JoinForm::Empty ? 0 : finds_one(level) ? 1 : most;
 		/* Few different bounds, so that a plan is of use once more. */
 		for (uint64_t *n : {&most, &alone})
@@ -215,7 +273,9 @@ JoinJob::run_joined()
 	{
 		make_filters();
 		fetches_all_ = fetches_all();
-		choose_batch();
+		mendable([&] { choose_batch(); });
+		if (way_.reduces)
+			figures_->transfer = open_source(0)->feed->transfer();
 		describe();
 	}
 	if (!request_.program->grouped)
@@ -308,7 +368,18 @@ JoinJob::lay_out(Carver *to)
 		if (memory != nullptr)
 			level.in = row_set(*before, batch_, memory);
 		level.inner_columns = reinterpret_cast<DeviceChunk *>(to->take(sizeof(DeviceChunk) * MAX_UNIFORMS));
-		if (split.sought)
+		if (split_ < levels_.size() && &level == &levels_[split_])
+		{
+			JoinTable	any = {};
+
+			/* those of passes to come */
+			any.form = JoinForm::Hashed;
+			level.probe = to->take(probe_bytes(any, probe_mode(level), batch_));
+			memory = to->take(row_set_bytes(*before, batch_));
+			if (memory != nullptr)
+				level.spare = row_set(*before, batch_, memory);
+		}
+		else if (split.sought)
 			level.probe = to->take(probe_bytes(level.table, probe_mode(level), batch_));
 		level.matched = reinterpret_cast<uint32_t *>(to->take(bitmap_bytes(batch_)));
 		level.scan = to->take(bit_scan_bytes(batch_));
@@ -408,17 +479,13 @@ JoinJob::begin_again()
 	figures_->tablets_scanned = 0;
 }
 
+/* All of cursor 0. */
 void
-JoinJob::run_outer()
+JoinJob::run_pass()
 {
 	Source	   *source = sources_[0].get();
 	const uint32_t pads = batch_ / TABLET_PAD_ROWS;
 
-	steps_.enter(JoinStep::First);
-	start();
-	for (const Level &level : levels_)
-		if (level.partnered != nullptr)
-			check(cudaMemsetAsync(level.partnered, 0, bitmap_bytes(level.side_rows), lane_->stream), "marking rows");
 	while (source->next_pad < source->work.pads.size())
 	{
 		const RowStaging staging = row_staging(plan_->first(), pads, staging_);
@@ -454,8 +521,42 @@ JoinJob::run_outer()
 	}
 	if (held_ != 0)
 		run_held();
-	steps_.enter(JoinStep::Levels);
-	run_rest();
+}
+
+/*
+ * Once, or pass by pass. What levels up to the split one have for inner rows that had no partner goes on in each of them: it passes the split level,
+ * or is its own. Those behind it know at the end.
+ */
+void
+JoinJob::run_outer()
+{
+	const uint64_t rows_in = figures_->rows_in;
+	const uint32_t tablets = figures_->tablets_scanned;
+
+	figures_->passes = passes_;
+	for (uint32_t pass = 0; pass < passes_; pass++)
+	{
+		if (pass != pass_)
+			build_pass(pass);
+		if (pass != 0)
+		{
+			(void) sync();
+			sources_[0]->feed->restart();
+			sources_[0]->next_pad = slices_end_ = 0;
+			figures_->rows_in = rows_in;
+			figures_->tablets_scanned = tablets;
+		}
+		steps_.enter(JoinStep::First);
+		start();
+		for (size_t i = 0; i < levels_.size(); i++)
+			if (levels_[i].partnered != nullptr && (pass == 0 || i <= split_))
+				check(cudaMemsetAsync(levels_[i].partnered, 0, bitmap_bytes(levels_[i].side_rows), lane_->stream), "marking rows");
+		run_pass();
+		steps_.enter(JoinStep::Levels);
+		run_rest(0, split_ < levels_.size() ? split_ + 1 : levels_.size());
+	}
+	if (split_ < levels_.size())
+		run_rest(split_ + 1, levels_.size());
 }
 
 /* Level 0 has what it is to take now. */
@@ -512,9 +613,9 @@ JoinJob::has_rest() const
  * levels behind it before theirs is looked at.
  */
 void
-JoinJob::run_rest()
+JoinJob::run_rest(size_t from, size_t end)
 {
-	for (size_t i = 0; i < levels_.size(); i++)
+	for (size_t i = from; i < end; i++)
 	{
 		const Level &level = levels_[i];
 		BitScan		scan;

@@ -18,6 +18,10 @@
  * several slices then makes one batch. Where `first` is no more than intervals of columns, these are filters, too, and the rows that are left are
  * picked: listed, and their columns fetched (table_rows.h); it does not run. A picked row is known to have a partner in every level that it was held against.
  *
+ * Where the inner sides find no room, the job is made anew, and its sides are **reduced** (join_reduce.cc): before any is built their rows are counted, and those
+ * left out that no row meets. If they find no room even so, and nothing leaves before the end, there are several passes: each has a part of the keys
+ * of one level (key_parts.h), and reads cursor 0.
+ *
  * So everything has its size from the start: `batch` rows or pairs. A nested loop is launched
  * over tiles of pairs, without lists of them.
  *
@@ -29,6 +33,7 @@
 #define GPUVM_CUDA_JOIN_H
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "job.h"
@@ -36,6 +41,8 @@
 #include "join_index.h"
 #include "join_plan.h"
 #include "join_steps.h"
+#include "join_ways.h"
+#include "key_parts.h"
 #include "pairs.h"
 #include "row_results.h"
 #include "table_rows.h"
@@ -58,6 +65,9 @@ struct JoinSizes
 	uint64_t	count_share = 8;	/* nor one that takes less than this part of what is free */
 };
 extern JoinSizes join_sizes;
+
+constexpr uint64_t STAGING_BYTES = 256ull << 20;	/* of a slice of inner rows */
+constexpr uint32_t MOST_PASSES = 16;	/* that a job asks for: the CPU is no slower with more */
 
 /* Hands out a piece of memory in parts; without memory it only counts. */
 class Carver
@@ -82,8 +92,11 @@ class JoinJob final : public DeviceJob
 {
 public:
 	JoinJob(CudaDevice *device, PinnedArena *arena, const DeviceJobRequest &request, JoinPlan *plan, DeviceJobIo *io,
-			DeviceJobFigures *figures);
+			DeviceJobFigures *figures, JoinWay way);
 	~JoinJob() override;
+
+	/* run() was refused: another way in which the inner sides may find room; nullopt: that is not why, or there is none. */
+	const std::optional<JoinWay> &other_way() const { return other_way_; }
 
 	void		run() override;
 	std::string steps() override { return steps_.text(); }
@@ -97,6 +110,7 @@ private:
 		const DeviceProgram &program;
 		Work		work;
 		std::unique_ptr<TableFeed> feed;
+		char	   *dead_bits = nullptr;	/* that open_source() made */
 		uint32_t	next_pad = 0;
 	};
 
@@ -106,6 +120,7 @@ private:
 		std::string key;			/* its rows and table make an index of this key; empty: they do not */
 		const CachedIndex *index = nullptr;	/* that there was */
 		RowSet		side = {};		/* the inner rows */
+		std::vector<uint32_t> parts;	/* rows of each part of the keys, if they were counted by them */
 		uint64_t	most_rows = 0;	/* that these may be; */
 		uint32_t	side_rows = 0;	/* they are */
 		JoinTable	table = {};
@@ -114,6 +129,7 @@ private:
 		KeyFacts	facts = {};		/* of its keys */
 		DeviceChunk *inner_columns = nullptr;	/* device: of the stage that is a grid */
 		RowSet		in = {};		/* what comes in */
+		RowSet		spare = {};		/* of the split level: takes turns with it */
 		char	   *probe = nullptr;
 		uint32_t   *matched = nullptr;	/* bits of rows of `in` */
 		char	   *scan = nullptr;
@@ -164,7 +180,46 @@ private:
 	void		count_rows(const std::vector<size_t> &numbers);
 	void		build_rows(const std::vector<size_t> &numbers);
 	void		enqueue_rows(size_t number, uint32_t most, char *staging_memory);
-	void		append_source(Source *source, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome);
+	void		build_pass(uint32_t pass);
+	char	   *pass_memory(Working *piece, uint64_t bytes);
+	void		drop_pass_memory(Working *piece);
+	/* reducing, and passes: join_reduce.cc */
+	struct KeyEdge
+	{
+		size_t		level;
+		uint32_t	key;		/* of its side, and result of its build program */
+		size_t		cursor;		/* whose rows bring it to the level, */
+		uint32_t	result;		/* as this result */
+		int64_t		lo;
+		uint64_t	n;			/* values that both may have, from lo on */
+		bool		holds;		/* rows of the cursor that find no partner there come to nothing */
+		std::optional<KeyBits> there, wanted;	/* values of the side; of the cursor's rows */
+	};
+	using KeySet = std::optional<KeyBits> KeyEdge::*;
+
+	void		reduce();
+	void		find_edges();
+	bool		leaves_out(size_t cursor) const;
+	RowTests	tests_of(size_t cursor) const;
+	bool		open_bits(KeyEdge *edge, KeySet set);
+	void		close_bits(KeyEdge *edge, KeySet set);
+	uint64_t	read_cursor(size_t cursor, const std::vector<KeyEdge *> &edges, KeySet set);
+	void		fill_edges(size_t cursor, const std::vector<KeyEdge *> &edges, KeySet set);
+	void		choose_passes();
+	size_t		level_to_split() const;
+	uint64_t	side_bytes(size_t number, uint32_t passes, uint64_t *temp) const;
+	bool		may_split(size_t number) const;
+	uint64_t	bytes_wanted(size_t split, uint32_t passes) const;
+	bool		fit(size_t split, uint32_t passes) const;
+	std::unique_ptr<Source> new_source(size_t cursor);
+	Source	   *open_source(size_t cursor);
+	void		close_source(size_t cursor);
+
+	/* Levels before the split one have the same pairs in each pass. */
+	void		count_pairs(size_t number, uint64_t pairs) { figures_->pairs += pass_ == 0 || number >= split_ ? pairs : 0; }
+	uint32_t	admit(size_t number, uint32_t n);
+	uint32_t	staged_pads(const Source &source, Carver *size) const;
+	void		append_source(Source *source, const RowTests &tests, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome);
 	void		end_source(std::unique_ptr<Source> *source);
 	void		build_tables(const std::vector<size_t> &numbers);
 	void		enqueue_table(BuildingTable *building);
@@ -180,6 +235,7 @@ private:
 	/* running */
 	std::vector<Source *> all_sources() const;
 	void		run_joined();
+	void		mendable(const std::function<void()> &step);
 	void		choose_batch();
 	uint64_t	wanted_batch() const;
 	void		lay_out(Carver *to);
@@ -187,9 +243,10 @@ private:
 	void		run_all(const GroupTable *groups, const std::function<void()> &behind) override;
 	void		begin_again() override;
 	void		run_outer();
+	void		run_pass();
 	void		run_held();
 	void		run_picked();
-	void		run_rest();
+	void		run_rest(size_t from, size_t end);
 	bool		has_rest() const;
 
 	/* rows of cursor 0 that have no partner: join_filter.cc */
@@ -277,6 +334,25 @@ private:
 	bool		empty_ = false;	/* no row can come out */
 	uint32_t	limited_pads_ = 16;	/* of pairs, for the next launch of a nested loop where there is a limit of rows */
 	uint64_t	counted_ = 0;	/* pairs that were not made, for only their number matters */
+
+	/* passes, the largest first: what finds no room is refused before cursor 0 is read */
+	struct Pass
+	{
+		PartRange	parts;
+		uint32_t	rows;		/* of the split level */
+	};
+
+	const JoinWay way_;
+	std::vector<KeyEdge> edges_;
+	uint32_t	passes_ = 1;
+	uint32_t	pass_ = 0;		/* whose rows the split level has */
+	size_t		split_ = SIZE_MAX;	/* the level; none with one pass */
+	Working		pass_table_ = {};	/* its table's memory, and what rows are staged and tables are built in: */
+	Working		pass_space_ = {};	/* those of the largest pass, which others find enough */
+	uint32_t	pass_pads_ = 0;	/* that are staged at a time */
+	std::vector<Pass> pass_list_;
+	std::optional<JoinWay> other_way_;
+	uint64_t	build_bytes_ = 0;	/* of inner sides, as they are now */
 
 	/* filters */
 	bool		may_filter_ = false;	/* all of cursor 0's tablets have dead bits */

@@ -10,7 +10,6 @@
 namespace gpuvm {
 namespace cuda {
 
-constexpr uint64_t STAGING_BYTES = 256ull << 20;	/* of a slice of inner rows */
 
 /*
  * All sides at once, as far as they do not wait for each other: their rows, one look at how many these are and at their keys;
@@ -28,6 +27,11 @@ JoinJob::build()
 
 		for (size_t i : left)
 		{
+			if (way_.reduces && !now.empty())
+			{
+				later.push_back(i);	/* the columns of one side at a time */
+				continue;
+			}
 			/* It may have come since: another job's, or that of a level before. */
 			if (find_index(&levels_[i]))
 				take_index(i);
@@ -51,14 +55,16 @@ JoinJob::build()
 	{
 		const JoinKind kind = level.plan->split->kind;
 
-		if (kind == JoinKind::Full && level.side_rows > 0)
+		const uint32_t rows = split_ < levels_.size() && &level == &levels_[split_] ? pass_list_[0].rows : level.side_rows;
+
+		if (kind == JoinKind::Full && rows > 0)
 		{
 			/* Rows without a partner come out whatever is before. */
 			empty_ = false;
-			level.partnered = reinterpret_cast<uint32_t *>(allocate(bitmap_bytes(level.side_rows)));
-			level.partnered_scan = allocate(bit_scan_bytes(level.side_rows));
+			level.partnered = reinterpret_cast<uint32_t *>(allocate(bitmap_bytes(rows)));
+			level.partnered_scan = allocate(bit_scan_bytes(rows));
 		}
-		if (level.side_rows == 0 && (kind == JoinKind::Inner || kind == JoinKind::Semi))
+		if (rows == 0 && (kind == JoinKind::Inner || kind == JoinKind::Semi))
 			empty_ = true;
 	}
 }
@@ -123,9 +129,8 @@ JoinJob::keep_index(size_t number)
 void
 JoinJob::count_build(uint64_t bytes)
 {
-	figures_->build_bytes += bytes;
-	if (request_.build_limit != 0 && figures_->build_bytes > request_.build_limit)
-		throw Refusal{"an inner side of the join takes more memory than it may"};
+	build_bytes_ += bytes;
+	figures_->build_bytes = std::max(figures_->build_bytes, build_bytes_);
 }
 
 /* A slice of at most so many pads from the next one on can be launched. Returns how many it has. */
@@ -167,7 +172,7 @@ JoinJob::launch_source(Source *source, uint32_t npads, const RowStaging &staging
 
 /* Behind the rows of a set, slice by slice, of which the last is not waited for. */
 void
-JoinJob::append_source(Source *source, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome)
+JoinJob::append_source(Source *source, const RowTests &tests, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome)
 {
 	const DeviceProgram &program = source->program;
 	const uint32_t npads = static_cast<uint32_t>(source->work.pads.size());
@@ -186,6 +191,8 @@ JoinJob::append_source(Source *source, const RowSet &to, uint32_t most, char *st
 		const uint32_t n = bring_source(source, most);
 
 		launch_source(source, n, staging, &read);
+		if (tests.any())
+			check(keep_rows(program, staging, n, tests, lane_->stream), "leaving out rows");
 		check(append_rows(program, staging, n, to, temp, outcome, lane_->stream), "collecting rows");
 		if (source->next_pad == npads)
 			break;
@@ -202,7 +209,7 @@ JoinJob::enqueue_rows(size_t number, uint32_t most, char *staging_memory)
 	Level	   &level = levels_[number];
 	JoinOutcomes::Side *outcome = &outcomes_->sides[number];
 
-	append_source(sources_[number + 1].get(), level.side, most, staging_memory, &outcome->rows);
+	append_source(sources_[number + 1].get(), tests_of(number + 1), level.side, most, staging_memory, &outcome->rows);
 	if (!level.plan->split->sought)
 		return;
 
@@ -212,12 +219,13 @@ JoinJob::enqueue_rows(size_t number, uint32_t most, char *staging_memory)
 		  "measuring keys");
 }
 
-/* Staging for slices of the program, at most an eighth of what was free: how many pads a slice has; and its bytes are taken of `size`. */
-static uint32_t
-staged_pads(const DeviceProgram &program, uint64_t npads, uint64_t available, Carver *size)
+/* Staging for slices, at most an eighth of what is free: how many pads a slice has; and its bytes are taken of `size`. */
+uint32_t
+JoinJob::staged_pads(const Source &source, Carver *size) const
 {
-	const uint64_t pad_bytes = row_staging_bytes(program, 64) / 64, bytes = std::min(STAGING_BYTES, available / 8);
-	const uint32_t most = static_cast<uint32_t>(std::min(npads, std::max<uint64_t>(bytes / pad_bytes, 1)));
+	const DeviceProgram &program = source.program;
+	const uint64_t pad_bytes = row_staging_bytes(program, 64) / 64, bytes = std::min(STAGING_BYTES, device_->residency()->available() / 8);
+	const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(source.work.pads.size(), std::max<uint64_t>(bytes / pad_bytes, 1)));
 
 	size->take(row_staging_bytes(program, most));
 	size->take(append_temp_bytes(program, most));
@@ -234,22 +242,69 @@ void
 JoinJob::choose_counted()
 {
 	const uint64_t available = device_->residency()->available();
-	uint64_t	all_bytes = 0;
 
-	for (size_t i = 0; i < levels_.size(); i++)
-		if (sources_[i + 1] != nullptr)
-			all_bytes += row_set_bytes(sources_[i + 1]->program, sources_[i + 1]->work.rows);
 	for (size_t i = 0; i < levels_.size(); i++)
 	{
 		const Source *source = sources_[i + 1].get();
 		const uint64_t bytes = source == nullptr ? 0 : row_set_bytes(source->program, source->work.rows);
 
 		if (bytes == 0 || bytes < join_sizes.count_bytes || source->work.rows > ROW_SET_MAX_ROWS ||
-			(bytes < available / join_sizes.count_share && (request_.build_limit == 0 || all_bytes <= request_.build_limit)))
+			bytes < available / join_sizes.count_share)
 			continue;
 		if (const DeviceProgram *counts = plan_->count_program(i))
 			counters_[i] = std::make_unique<Source>(device_, arena_, cursors_[i + 1], plan_->levels()[i].count_source(), *counts);
 	}
+}
+
+/* ---- passes ---------------------------------------------------------------------- */
+
+/*
+ * So many bytes, which stay for later passes: a pass is not to find no room when cursor 0 has been read. They are not among what groups free that
+ * begin again. The device is done with what was there.
+ */
+char *
+JoinJob::pass_memory(Working *piece, uint64_t bytes)
+{
+	if (piece->bytes < bytes)
+	{
+		drop_pass_memory(piece);
+		(void) allocate(bytes);
+		*piece = working_.back();
+		working_.pop_back();
+	}
+	return piece->memory;
+}
+
+void
+JoinJob::drop_pass_memory(Working *piece)
+{
+	if (piece->memory != nullptr)
+		device_->residency()->free(piece->memory, piece->bytes, lane_->stream);
+	*piece = Working{};
+}
+
+/* The split level's rows and table of another pass, in place of those that it has. */
+void
+JoinJob::build_pass(uint32_t pass)
+{
+	Level	   &level = levels_[split_];
+
+	steps_.enter(JoinStep::Build);
+	(void) sync();
+	pass_ = pass;
+	level.table = JoinTable{};
+	level.facts = KeyFacts{};
+	level.side_rows = 0;
+	if (pass_list_[pass].rows == 0)
+		return;
+	(void) open_source(split_ + 1);
+	level.most_rows = pass_list_[pass].rows;
+	enqueue_rows(split_, pass_pads_, pass_space_.memory);
+	(void) sync();
+	close_source(split_ + 1);
+	level.side_rows = appended(outcomes_->sides[split_].rows);
+	level.facts = outcomes_->sides[split_].keys;
+	build_tables({split_});
 }
 
 /* Of a row set without columns only the state is in memory. */
@@ -257,7 +312,6 @@ void
 JoinJob::count_rows(const std::vector<size_t> &numbers)
 {
 	const size_t lasting = working_.size();
-	const uint64_t available = device_->residency()->available();
 	std::vector<uint32_t> most(levels_.size());
 	uint64_t	staging_bytes = 0;
 
@@ -266,7 +320,7 @@ JoinJob::count_rows(const std::vector<size_t> &numbers)
 		{
 			Carver		size;
 
-			most[i] = staged_pads(counters_[i]->program, counters_[i]->work.pads.size(), available, &size);
+			most[i] = staged_pads(*counters_[i], &size);
 			staging_bytes = std::max(staging_bytes, size.taken());
 		}
 	if (staging_bytes == 0)
@@ -283,7 +337,7 @@ JoinJob::count_rows(const std::vector<size_t> &numbers)
 
 		const uint64_t capacity = std::min<uint64_t>(source->work.rows, ROW_SET_MAX_ROWS);
 
-		append_source(source, row_set(source->program, capacity, allocate(row_set_bytes(source->program, capacity))),
+		append_source(source, RowTests(), row_set(source->program, capacity, allocate(row_set_bytes(source->program, capacity))),
 					  most[i], staging, &outcomes_->sides[i].rows);
 	}
 	(void) sync();
@@ -305,33 +359,41 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 	uint64_t	staging_bytes = 0;
 
 	for (size_t i : numbers)
-		levels_[i].most_rows = sources_[i + 1]->work.rows;
+	{
+		if (way_.reduces)
+			(void) open_source(i + 1);
+		else
+			levels_[i].most_rows = sources_[i + 1]->work.rows;
+	}
 	count_rows(numbers);
-
-	const uint64_t available = device_->residency()->available();
-
 	for (size_t i : numbers)
 	{
 		const Source &source = *sources_[i + 1];
-		const uint64_t rows = levels_[i].most_rows;
 
-		if (rows == 0)
+		if (i == split_)
+			levels_[i].most_rows = pass_list_[0].rows;
+		if (levels_[i].most_rows == 0)
 			continue;
-		if (rows > ROW_SET_MAX_ROWS)
+		if (levels_[i].most_rows > ROW_SET_MAX_ROWS)
 			throw Refusal{"an inner side of the join has too many rows for the device"};
 
-		const uint64_t bytes = row_set_bytes(source.program, rows);
 		Carver		size;
 
-		most[i] = staged_pads(source.program, source.work.pads.size(), available, &size);
+		most[i] = staged_pads(source, &size);
 		staging_bytes = std::max(staging_bytes, size.taken());
+		if (i == split_)
+			pass_pads_ = most[i];
+
+		const uint64_t bytes = row_set_bytes(source.program, levels_[i].most_rows);
+
 		count_build(bytes);
 		levels_[i].rows_memory = allocate(bytes);
-		levels_[i].side = row_set(source.program, rows, levels_[i].rows_memory);
+		levels_[i].side = row_set(source.program, levels_[i].most_rows, levels_[i].rows_memory);
 	}
 	if (staging_bytes != 0)
 	{
-		char	   *staging = allocate(staging_bytes);
+		const bool	splits = std::find(numbers.begin(), numbers.end(), split_) != numbers.end();
+		char	   *staging = splits ? pass_memory(&pass_space_, staging_bytes) : allocate(staging_bytes);
 
 		for (size_t i : numbers)
 			if (most[i] != 0)
@@ -345,9 +407,12 @@ JoinJob::build_rows(const std::vector<size_t> &numbers)
 		{
 			levels_[i].side_rows = appended(outcomes_->sides[i].rows);
 			levels_[i].facts = levels_[i].plan->split->sought ? outcomes_->sides[i].keys : KeyFacts{};
-			figures_->build_rows += levels_[i].side_rows;
+			figures_->build_rows += i == split_ ? 0 : levels_[i].side_rows;
 		}
-		end_source(&sources_[i + 1]);
+		if (i == split_)
+			close_source(i + 1);
+		else
+			end_source(&sources_[i + 1]);
 	}
 }
 
@@ -370,8 +435,18 @@ JoinJob::enqueue_table(BuildingTable *building)
 	Level	   &level = levels_[number];
 	const JoinTablePlan &plan = building->plan;
 
-	level.table_memory = plan.table_bytes != 0 ? allocate(plan.table_bytes) : nullptr;
-	building->temp = plan.temp_bytes != 0 ? allocate(plan.temp_bytes) : nullptr;
+	if (number == split_)
+	{
+		build_bytes_ -= pass_table_.bytes;
+		level.table_memory = pass_memory(&pass_table_, plan.table_bytes);
+		count_build(pass_table_.bytes);
+		building->temp = pass_memory(&pass_space_, plan.temp_bytes);
+	}
+	else
+	{
+		level.table_memory = plan.table_bytes != 0 ? allocate(plan.table_bytes) : nullptr;
+		building->temp = plan.temp_bytes != 0 ? allocate(plan.temp_bytes) : nullptr;
+	}
 	start();
 	check(build_join_table(plan, keys_of(level), level.table_memory, building->temp, &level.table, table_words_ + number,
 						   &outcomes_->sides[number].table, lane_->stream), "building a table");
@@ -392,7 +467,7 @@ JoinJob::finish_tables(std::vector<BuildingTable> *building)
 		switch (finish_join_table(outcomes_->sides[of.number].table, &of.plan, &level.table))
 		{
 			case JoinTableEnd::Done:
-				count_build(of.plan.table_bytes);
+				count_build(of.number != split_ ? of.plan.table_bytes : 0);
 				break;
 			case JoinTableEnd::Again:
 				release(level.table_memory);

@@ -43,6 +43,9 @@ JoinJob::make_filters()
 		const Level &level = levels_[i];
 		FilterKey	key = {};
 
+		/* it has another pass's keys, too */
+		if (i == split_)
+			continue;
 		key.column = column_of(static_cast<uint16_t>(plan_->filter_column(i)));
 		if (filters_.size() == MAX_FILTER_KEYS || key.column == plan_->first().ncolumns ||
 			(level.facts.live != 0 && level.side_rows > sources_[0]->work.rows / ROWS_OF_SIDE))

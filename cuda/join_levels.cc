@@ -56,12 +56,50 @@ JoinJob::column_type(const Level &level, const StageColumnSource &column)
 void
 JoinJob::run_level(size_t number, uint32_t n)
 {
+	if (n != 0 && number == split_)
+		n = admit(number, n);
 	if (n == 0)
 		return;
 	if (levels_[number].plan->split->sought)
 		seek(number, n);
 	else
 		cross(number, n);
+}
+
+/*
+ * Rows that this pass is to see. What comes out only with a partner finds none among other parts' keys, and need not be
+ * looked at; of the rest each row is to come out once.
+ */
+uint32_t
+JoinJob::admit(size_t number, uint32_t n)
+{
+	Level	   &level = levels_[number];
+	const JoinLevel &split = *level.plan->split;
+	GatherColumn list[PROGRAM_MAX_COLUMNS];
+	JoinKeys	keys = {};
+	BitScan		scan;
+
+	if (split.kind == JoinKind::Inner || split.kind == JoinKind::Semi)
+		return level.side_rows == 0 ? 0 : n;
+	keys.nkeys = static_cast<uint32_t>(split.probe.size());
+	for (size_t k = 0; k < split.probe.size(); k++)
+		keys.key[k] = level.in.column[split.probe[k]];
+	start();
+	check(mark_parts(keys, n, pass_list_[pass_].parts, level.matched, lane_->stream), "marking a pass");
+	check(scan_bits(level.matched, n, true, level.scan, &scan, &outcomes_->total, lane_->stream), "selecting rows");
+	check(emit_rows(scan, 0, n, outer_[0], lane_->stream), "selecting rows");
+	(void) sync();
+
+	const uint32_t left = outcomes_->total;
+
+	if (left == n || left == 0)
+		return left;
+	for (uint32_t c = 0; c < level.in.ncolumns; c++)
+		list[c] = GatherColumn{level.in.column[c], level.spare.column[c], GatherBy::Outer};
+	start();
+	check(gather_rows(list, level.in.ncolumns, outer_[0], nullptr, left, lane_->stream), "gathering columns");
+	std::swap(level.in, level.spare);
+	return left;
 }
 
 /* ---- keys -------------------------------------------------------------------------------- */
@@ -115,18 +153,18 @@ JoinJob::seek(size_t number, uint32_t n)
 
 	if (mode == ProbeMode::Bits)
 	{
-		figures_->pairs += outcome.matched;
+		count_pairs(number, outcome.matched);
 		run_marked(number, found.matched_bits, n, split.kind == JoinKind::Semi);
 		return;
 	}
 	if (mode == ProbeMode::Count)
 	{
-		figures_->pairs += outcome.npairs;
+		count_pairs(number, outcome.npairs);
 		take_rows(outcome.npairs);
 		counted_ += outcome.npairs;
 		return;
 	}
-	figures_->pairs += outcome.npairs - (mode == ProbeMode::Kept ? n - outcome.matched : 0);
+	count_pairs(number, outcome.npairs - (mode == ProbeMode::Kept ? n - outcome.matched : 0));
 	/* Every row has its one partner: the rows are as they came, and the partners as they were found. */
 	if (!marks && finds_one(level) && outcome.npairs == n)
 	{
@@ -156,7 +194,7 @@ JoinJob::seek_all(size_t number, uint32_t n)
 	const std::vector<StageColumnSource> &columns = level.plan->tail.columns;
 	Probe		found = {};
 
-	figures_->pairs += n;
+	count_pairs(number, n);
 	if (only_counts(number))
 	{
 		take_rows(n);

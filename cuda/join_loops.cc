@@ -22,7 +22,7 @@ JoinJob::cross(size_t number, uint32_t n)
 			run_tail(number, nullptr, nullptr, n, Absent::Inner);
 		return;
 	}
-	figures_->pairs += static_cast<uint64_t>(n) * level.side_rows;
+	count_pairs(number, static_cast<uint64_t>(n) * level.side_rows);
 	if (level.plan->grid_lists)
 		cross_listed(number, n);
 	else if (!level.plan->grid_condition && !level.plan->grid_tail)

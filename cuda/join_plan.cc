@@ -290,6 +290,22 @@ JoinPlan::filter_levels() const
 	return found;
 }
 
+bool
+JoinPlan::raises_between(size_t first_level, size_t end_level) const
+{
+	for (size_t i = first_level; i < end_level; i++)
+		for (const JoinStage *stage : {&split_.levels[i].condition, &split_.levels[i].tail})
+		{
+			std::vector<ValueRange> columns;
+
+			for (int item : stage->columns)
+				columns.push_back(any_range(split_.items[static_cast<size_t>(item)].type));
+			if (stage->present() && may_raise(stage->program(), params_.data(), columns.data(), maps_))
+				return true;
+		}
+	return false;
+}
+
 /* ---- programs over pairs --------------------------------------------------------- */
 
 namespace {

@@ -99,6 +99,7 @@ public:
 	const JoinSplit &split() const { return split_; }
 	const JoinCursors &cursors() const { return *cursors_; }	/* of the request at hand */
 	const DeviceProgram &first() const { return *first_; }
+	const std::vector<ValueRange> &first_ranges() const { return first_ranges_; }	/* of its results */
 	const PlainRows *plain_first() const { return first_is_plain_ ? &plain_first_ : nullptr; }	/* what `first` does, if it is no more than that */
 	std::vector<PlannedLevel> &levels() { return levels_; }
 	const DeviceProgram &end() const { return *levels_.back().tail.program; }	/* its sinks are the job's */
@@ -110,6 +111,9 @@ public:
 	 * be; behind it none that would leave out rows which raise an error on their way.
 	 */
 	std::vector<size_t> filter_levels() const;
+	/* May rows raise an error on their way from `first`, or behind it, through these levels? */
+	bool		raises_between(size_t first_level, size_t end_level) const;
+	bool		first_raises() const { return first_raises_; }
 	int			filter_column(size_t level) const { return filter_columns_[level]; }	/* cursor 0's, of such a level */
 
 private:

@@ -42,12 +42,23 @@ namespace {
 constexpr size_t REASON_BYTES = 128;
 constexpr size_t WHY_BYTES = 256;
 constexpr std::chrono::seconds REFUSALS_APART(1);	/* in the log */
+/* A join for which memory is short: as it is, reduced and in as many passes as are thought to fit, in more if they do not. */
+constexpr int JOIN_ATTEMPTS = 3;
 /* estimate() looks up at most so many tablets, and takes the others to be alike. */
 constexpr uint32_t ESTIMATE_TABLETS = 32;
 /* Of a filter of which nothing is known. */
 constexpr double GUESSED_SELECTIVITY = 0.1;
 /* Bytes of the job's own that may be brought twice, once for a sample. */
 constexpr uint64_t SAMPLED_DELTA = 4 << 20;
+
+/* For tests of a server: joins are reduced, and made in so many passes, a power of two. */
+uint32_t
+forced_passes()
+{
+	static const char *const passes = getenv("GPUVM_FORCE_PASSES");
+
+	return passes != nullptr ? static_cast<uint32_t>(strtoul(passes, nullptr, 10)) : 0;
+}
 
 class CudaLibrary final : public DeviceLibrary
 {
@@ -114,6 +125,7 @@ private:
 	const DeviceOptions options_;
 	/* The arena outlives the devices' last use of it, so it is destroyed after them. */
 	std::unique_ptr<PinnedArena> arena_;
+	JoinWays	join_ways_;
 	std::vector<std::unique_ptr<CudaDevice>> devices_;
 	uint32_t	shared_bytes_ = 0;	/* of a multiprocessor, the least of the devices' */
 	std::atomic<bool> ready_{false};
@@ -446,28 +458,55 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 		place.device = device;
 		figures->queue_ns += static_cast<uint64_t>(now_ns() - since);
 	}
-	if (join != nullptr)
-		job = std::make_unique<JoinJob>(device, arena_.get(), request, join, io, figures);
-	else
-	{
-		list_work(request, &work);
-		job = std::make_unique<ScanJob>(device, arena_.get(), request, *program, work, io, figures);
-	}
-	job->keep_results(sink);
-	job->set_row_join(place.device != nullptr);
-	try
-	{
-		job->run();
 
-		const std::string steps = job->steps();
+	const DeviceJobFigures before = *figures;
+	std::chrono::nanoseconds patience = DeviceJob::MEMORY_PATIENCE;
+	const uint32_t forced = request.force_passes != 0 ? request.force_passes : forced_passes();
+	const uint64_t hash = request.program->hash;
+	JoinWay		way = forced != 0 ? JoinWay{true, std::clamp(forced, 1u, KEY_PARTS)} : join != nullptr ? join_ways_.of(hash) : JoinWay();
 
-		if (!steps.empty())
-			options_.log(steps.c_str());
-	}
-	catch (...)
+	for (int attempt = 1;; attempt++)
 	{
-		*published = job->published();
-		throw;
+		JoinJob    *joins = nullptr;
+
+		if (join != nullptr)
+			job.reset(joins = new JoinJob(device, arena_.get(), request, join, io, figures, way));
+		else
+		{
+			list_work(request, &work);
+			job = std::make_unique<ScanJob>(device, arena_.get(), request, *program, work, io, figures);
+		}
+		job->keep_results(sink);
+		job->set_row_join(place.device != nullptr);
+		job->set_patience(patience);
+		try
+		{
+			job->run();
+
+			const std::string steps = job->steps();
+
+			if (!steps.empty())
+				options_.log(steps.c_str());
+			if (attempt != 1)
+				join_ways_.remember(hash, way);
+			return;
+		}
+		catch (const Refusal &)
+		{
+			*published = job->published();
+			if (*published || joins == nullptr || !joins->other_way() || attempt == JOIN_ATTEMPTS || io->stopped())
+				throw;
+			way = *joins->other_way();
+			patience = job->patience();
+			job->give_up();
+		}
+		catch (...)
+		{
+			*published = job->published();
+			throw;
+		}
+		job.reset();
+		*figures = before;
 	}
 }
 

@@ -49,7 +49,7 @@
 namespace gpuvm {
 
 constexpr uint32_t ARENA_MAGIC = 0x41565047;	/* "GPVA" */
-constexpr uint32_t ABI_VERSION = 22 ^ INSTRUCTION_SET;
+constexpr uint32_t ABI_VERSION = 23 ^ INSTRUCTION_SET;
 constexpr uint32_t JOB_MAGIC = 0x4a565047;	/* "GPVJ" */
 constexpr int JOB_MAX_BUFFERS = 16;
 constexpr uint32_t MAX_ENGINE_THREADS = 1024;
@@ -382,7 +382,7 @@ static_assert(sizeof(JobMap) == 32, "sent between processes");
  *     checks those that it uses. nparams and nmaps are at least the most that any of them needs. A parameter that
  *     two programs use has one type.
  *   - count_groups, result_capacity, row_limit and the buffers are for the last program, whose result columns they
- *     hold. The other fields are for the first: cursors, unit_rows, build_limit, expected_pairs. skip_units is 0.
+ *     hold. The other fields are for the first: cursors, unit_rows, expected_pairs. skip_units is 0.
  *   - An error of any program ends the job: Done, with its bits in `errors`. What was handed over is then worth nothing.
  *     Rows of the last program come as units (of unit_rows rows of the groups) whose number says nothing but their order: none can be
  *     skipped or evaluated elsewhere, there is no way to go on with a job that failed, and Job.yielded is never set.
@@ -540,7 +540,6 @@ struct Job
 	Transfer	transfer;
 	uint32_t	device_required;	/* not 0, with Device::Cuda: fails with device_refusal instead of running on the CPU */
 	uint64_t	row_limit;		/* enough once this many rows were emitted; with an order exact; 0 = no limit */
-	uint64_t	build_limit;	/* on a device: bytes for a join's cursors behind the first; 0 = no limit */
 	uint64_t	expected_pairs;	/* joins: that Seek and Cross are expected to make, for the choice of the engine; 0 = unknown */
 	uint64_t	maps;			/* arena offset of JobMap[nmaps] */
 	uint32_t	nmaps;			/* at least the program's */

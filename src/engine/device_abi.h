@@ -25,7 +25,7 @@
 
 namespace gpuvm {
 
-constexpr uint32_t DEVICE_ABI_VERSION = 11 ^ INSTRUCTION_SET;
+constexpr uint32_t DEVICE_ABI_VERSION = 12 ^ INSTRUCTION_SET;
 
 struct DeviceTabletRef
 {
@@ -76,8 +76,8 @@ struct DeviceJobRequest : DeviceCursor
 	const TextOrder *text_orders;	/* that TextCompare names */
 	const DeviceCursor *others;	/* join programs: the cursors from 1 on */
 	uint32_t	nothers;
-	uint64_t	build_limit;	/* joins: bytes for the others' rows and tables; 0: no limit but the device's */
 	uint64_t	expected_pairs;	/* joins, as a guess; 0: unknown */
+	uint32_t	force_passes;	/* joins, for tests: reduced, in so many passes, a power of two; 0: as memory asks */
 	uint32_t	unit_rows;		/* row programs of one cursor: rows a unit, a multiple of TABLET_PAD_ROWS */
 	uint32_t	capacity;		/* rows that a result buffer has room for */
 	uint32_t	nbuffers;
@@ -144,6 +144,7 @@ struct DeviceJobFigures
 	uint64_t	build_bytes;
 	uint32_t	indexes_used;
 	uint32_t	indexes_made;
+	uint32_t	passes;			/* 0 is 1 */
 	uint64_t	index_bytes;
 	uint64_t	set_short;		/* Refused since its set would have had more than sink_limit: so much */
 };

@@ -42,7 +42,6 @@ device_request(const EngineContext *context, const Request &request, const JobWo
 	to.text_orders = request.text_orders.data();
 	to.others = work.others.data();
 	to.nothers = static_cast<uint32_t>(work.others.size());
-	to.build_limit = request.build_limit;
 	to.expected_pairs = request.expected_pairs;
 	to.unit_rows = request.unit_rows;
 	to.capacity = request.capacity;

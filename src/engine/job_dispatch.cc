@@ -203,6 +203,7 @@ run_on_device(EngineContext *context, const Request &request, const JobWork &wor
 	job->build_bytes = figures.build_bytes;
 	job->indexes_used = figures.indexes_used;
 	job->indexes_made = figures.indexes_made;
+	job->passes = std::max(figures.passes, 1u);
 	job->index_bytes = figures.index_bytes;
 	job->device_index = figures.device;
 	job->tablets_scanned = figures.tablets_scanned;

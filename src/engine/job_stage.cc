@@ -26,7 +26,6 @@ request_stage(const Request &request, const ResultSet &table, Request *to)
 	to->row_limit = request.row_limit;
 	to->order = request.order;
 	to->text_orders = request.text_orders;
-	to->build_limit = request.build_limit;
 	to->count_groups = request.count_groups;
 	to->sink = request.sink;
 	list_set(table, to);

@@ -772,7 +772,6 @@ read_request(const ArenaMap &arena, const Job *job, const SetStore &sets, Checke
 	if (request->kind != JobKind::Window && (ncursors < 1 || ncursors > (request->kind == JobKind::Run ? PROGRAM_MAX_CURSORS : 1)))
 		return "the job has too few or too many cursors";
 	memcpy(cursors, job->cursors, sizeof(cursors));
-	request->build_limit = job->build_limit;
 	request->expected_pairs = job->expected_pairs;
 	request->nparams = job->nparams;
 	if (request->nparams > PROGRAM_MAX_PARAMS)

@@ -104,7 +104,6 @@ struct Request : RequestCursor
 	std::vector<TextOrder> text_orders;
 	std::unique_ptr<TextKeys> text_keys;	/* those of TextKey; nullptr: there is none */
 	std::vector<RequestCursor> others;	/* join programs: the cursors from 1 on */
-	uint64_t	build_limit = 0;
 	uint32_t	shortages = 0;	/* how often it found no memory with all there is */
 	uint64_t	expected_pairs = 0;
 	Device		device = Device::Auto;

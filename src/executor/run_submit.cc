@@ -374,7 +374,6 @@ submit(GpuvmScanState *state, int wait_ms, int *fallback)
 	job->skip_bytes = 0;
 	job->row_limit = static_cast<uint64>(limit);
 	job->expected_pairs = static_cast<uint64>(Min(Max(state->plan->pairs, 0.0), 1e18));
-	job->build_limit = run_memory_limit();
 	job->count_groups = part->count_groups;
 	put_stage(job, second, area + stages);
 	put_order(state->plan, norder, job);

@@ -131,6 +131,24 @@ key_column(const JoinSplit &split, size_t number)
 	return at == carried.end() ? -1 : result_column(split.first.program(), static_cast<int>(at - carried.begin()));
 }
 
+KeySource
+key_source(const JoinSplit &split, size_t number, size_t key)
+{
+	const JoinLevel &level = split.levels[number];
+	const int	item = level.carried[static_cast<size_t>(level.probe[key])];
+	const auto	place = [item](const std::vector<int> &items)
+	{
+		return static_cast<int>(std::find(items.begin(), items.end(), item) - items.begin());
+	};
+
+	if (const int at = place(split.levels[0].carried); at < static_cast<int>(split.levels[0].carried.size()))
+		return KeySource{0, at};
+	for (size_t i = 0; i < number; i++)
+		if (const int at = place(split.levels[i].payload); at < static_cast<int>(split.levels[i].payload.size()))
+			return KeySource{static_cast<int>(i) + 1, static_cast<int>(split.levels[i].key_types.size()) + at};
+	return KeySource{-1, 0};
+}
+
 std::vector<int>
 filter_columns(const JoinSplit &split)
 {

@@ -20,6 +20,13 @@ std::vector<int> filter_columns(const JoinSplit &split);
 /* Cursor 0's column that the lanes' first key of a level is (be it widened), or -1. */
 int			key_column(const JoinSplit &split, size_t level);
 
+/* What brings a level's key: a result of the program over a cursor before it (`first` or a build program); of cursor -1: it is computed on the way. */
+struct KeySource
+{
+	int			cursor, result;
+};
+KeySource	key_source(const JoinSplit &split, size_t level, size_t key);
+
 /* Values of a column from `lo` to `hi`; nulls are not among them. */
 struct ColumnInterval
 {

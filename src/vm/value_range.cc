@@ -342,6 +342,12 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const C
 }  // namespace
 
 ValueRange
+any_range(Type type)
+{
+	return full_range(type);
+}
+
+ValueRange
 column_range(const ColumnSummary &column)
 {
 	return stats_range(column);

@@ -37,6 +37,7 @@ struct ValueRange
 	double		fhi;
 };
 
+ValueRange	any_range(Type type);	/* whatever it may hold */
 ValueRange	column_range(const ColumnSummary &column);
 ValueRange	column_range(const ColumnChunk &chunk);
 

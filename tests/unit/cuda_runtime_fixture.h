@@ -244,8 +244,8 @@ struct Ways
 	uint64_t	row_limit = 0;
 	std::vector<JobOrderKey> order;	/* rows and groups leave sorted */
 	uint32_t	capacity = 0;	/* of buffers of groups */
-	uint64_t	build_limit = 0;	/* joins */
 	uint64_t	expected_pairs = 0;
+	uint32_t	passes = 0;
 	const std::vector<CodeMap> *maps = nullptr;
 	const PatternSet *patterns = nullptr;
 	const TextOrder *text_orders = nullptr;
@@ -349,8 +349,8 @@ protected:
 			others.push_back(cursor_of(stored[i]));
 		request.others = others.data();
 		request.nothers = static_cast<uint32_t>(others.size());
-		request.build_limit = ways.build_limit;
 		request.expected_pairs = ways.expected_pairs;
+		request.force_passes = ways.passes;
 		request.unit_rows = ways.unit_pads * TABLET_PAD_ROWS;
 		request.capacity = ways.capacity != 0 ? ways.capacity : request.unit_rows;
 		request.nbuffers = ways.nbuffers;

@@ -262,7 +262,6 @@ public:
 				skipped += request.others[i].tablets[t].skip;
 			}
 		}
-		build_limit = request.build_limit;
 		if (outcome == DeviceOutcome::Refused)
 		{
 			strcpy(reason, "its memory is short");
@@ -293,7 +292,7 @@ public:
 	}
 
 	DeviceOutcome outcome = DeviceOutcome::Done;
-	uint64_t	estimated = 0, nrows = 9, expected_pairs = 0, build_limit = 0, inner_rows = 0;
+	uint64_t	estimated = 0, nrows = 9, expected_pairs = 0, inner_rows = 0;
 	uint32_t	errors = 0, runs = 0, masked = 0, skipped = 0;
 };
 
@@ -313,7 +312,6 @@ TEST_F(EngineJoinDeviceTest, DeviceGetsAllCursors)
 	backend.job->cursors[1] = backend.job->cursors[0];
 	mask(backend.job, {});
 	backend.job->device = Device::Cuda;
-	backend.job->build_limit = 12345678;
 	backend.run();
 	EXPECT_EQ(backend.state(), JobState::Done) << backend.failure();
 	EXPECT_EQ(backend.job->ran_on, Device::Cuda);
@@ -328,7 +326,6 @@ TEST_F(EngineJoinDeviceTest, DeviceGetsAllCursors)
 	EXPECT_EQ(device.inner_rows, NROWS);
 	EXPECT_EQ(device.masked, 2u);
 	EXPECT_EQ(device.skipped, 1u);
-	EXPECT_EQ(device.build_limit, 12345678u);
 }
 
 TEST_F(EngineJoinDeviceTest, AutoTakesTheCheaper)

@@ -2,6 +2,7 @@
 #include "vm_reference.h"
 #include "spill_to_memory.h"
 
+#include <mutex>
 #include <thread>
 
 namespace gpuvm {
@@ -117,11 +118,13 @@ run_cpu_rows(const Program *program, const Table &table, const std::vector<Param
 	return out;
 }
 
-/* A few thousand groups go all the ways that many go. */
+std::mutex	limits_mutex;
+
+/* A few thousand groups go all the ways that many go. One thread's at a time: the limits are everyone's. */
 class FewAreMany
 {
 public:
-	explicit FewAreMany(bool wanted) : before_(cpu_group_limits)
+	explicit FewAreMany(bool wanted) : lock_(limits_mutex), before_(cpu_group_limits)
 	{
 		if (wanted)
 			cpu_group_limits = CpuGroupLimits{256, 11, 500, size_t(64) << 10, 1500, size_t(16) << 10};
@@ -129,7 +132,8 @@ public:
 	~FewAreMany() { cpu_group_limits = before_; }
 
 private:
-	CpuGroupLimits before_;
+	const std::lock_guard<std::mutex> lock_;
+	const CpuGroupLimits before_;
 };
 
 std::atomic<uint64_t> bytes_spilled{0};
