@@ -34,6 +34,7 @@ extern "C" {
 #include "utils/sampling.h"
 #include "utils/snapshot.h"
 #include "utils/syscache.h"
+#include "utils/wait_event.h"
 }
 
 /* PostgreSQL 18 has another reverse(), of bytea. */
@@ -107,6 +108,14 @@ compat_create_wait_event_set(int nevents)
 	return CreateWaitEventSet(TopMemoryContext, nevents);
 #endif
 }
+
+/* What pg_stat_activity calls a wait: a name of our own since PostgreSQL 17, before that Extension. */
+#if PG_VERSION_NUM >= 170000
+#define compat_wait_event(name) \
+	([]() -> uint32 { static uint32 event = 0; return event != 0 ? event : (event = WaitEventExtensionNew(name)); }())
+#else
+#define compat_wait_event(name) static_cast<uint32>(PG_WAIT_EXTENSION)
+#endif
 
 /* From here on "gpuvm.x = y" for an unknown x is refused. */
 inline void

@@ -698,7 +698,7 @@ engine_wait(EngineSession *session, int64 unit)
 			job->backend_waiting.store(0);
 			continue;
 		}
-		n = WaitEventSetWait(session->events, ENGINE_LOOK_MS, events, lengthof(events), PG_WAIT_EXTENSION);
+		n = WaitEventSetWait(session->events, ENGINE_LOOK_MS, events, lengthof(events), compat_wait_event("GpuvmJob"));
 		job->backend_waiting.store(0);
 		(void) engine_watch(&watch, job);
 		/* if it sleeps on, the word that says so was changed by mistake */
@@ -790,7 +790,7 @@ engine_wait_for_devices(int timeout_ms)
 	{
 		if (arena_header()->cuda_state.load() != static_cast<uint32_t>(DeviceState::Starting))
 			return;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, CONNECT_RETRY_MS, PG_WAIT_EXTENSION);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, CONNECT_RETRY_MS, compat_wait_event("GpuvmDevices"));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -470,7 +470,7 @@ static void
 wait_for_engine(long timeout_ms)
 {
 	WaitEvent	events[4];
-	int			n = WaitEventSetWait(engine.events, timeout_ms, events, lengthof(events), PG_WAIT_EXTENSION);
+	int			n = WaitEventSetWait(engine.events, timeout_ms, events, lengthof(events), compat_wait_event("GpuvmEngine"));
 	bool		alive = true;
 
 	for (int i = 0; i < n; i++)
@@ -515,7 +515,7 @@ wait_for_next_start(long timeout_ms)
 	{
 		if (timeout_ms >= 0)
 			ms = Min(ms, timeout_ms);
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, compat_wait_event("GpuvmRestart"));
 		ResetLatch(MyLatch);
 	}
 	if (!ShutdownRequestPending && GetCurrentTimestamp() >= next_start)

@@ -202,7 +202,7 @@ family_lock(Relation rel)
 	{
 		VacuumCostBalance = VacuumCostLimit;
 		refresh_pace();
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOCK_POLL_MS, PG_WAIT_EXTENSION);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOCK_POLL_MS, compat_wait_event("GpuvmTable"));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

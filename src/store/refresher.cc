@@ -12,6 +12,7 @@
  */
 #include "store/internal.h"
 
+#include "pg/compat.h"
 #include "pg/settings.h"
 #include "store/catalog.h"
 #include "store/file.h"
@@ -235,7 +236,7 @@ refresh_pace(void)
 	if (setting_refresh_cost_delay > 0)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 setting_refresh_cost_delay, PG_WAIT_EXTENSION);
+						 setting_refresh_cost_delay, compat_wait_event("GpuvmRefreshDelay"));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
