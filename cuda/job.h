@@ -181,7 +181,6 @@ protected:
 	bool		published_ = false;
 
 private:
-
 	bool		try_groups(const DeviceProgram &program, uint64_t rows, uint64_t missing_bytes, int attempt);	/* false: the table was too small */
 	void		emit_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);
 	void		sort_groups(const DeviceProgram &program, const GroupTable &table, uint64_t ngroups);

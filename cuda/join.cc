@@ -273,9 +273,12 @@ JoinJob::run_joined()
 	{
 		make_filters();
 		fetches_all_ = fetches_all();
-		mendable([&] { choose_batch(); });
-		if (way_.reduces)
-			figures_->transfer = open_source(0)->feed->transfer();
+		mendable([&]
+		{
+			choose_batch();
+			if (way_.reduces)
+				figures_->transfer = open_source(0)->feed->transfer();
+		});
 		describe();
 	}
 	if (!request_.program->grouped)

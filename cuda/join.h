@@ -18,8 +18,8 @@
  * several slices then makes one batch. Where `first` is no more than intervals of columns, these are filters, too, and the rows that are left are
  * picked: listed, and their columns fetched (table_rows.h); it does not run. A picked row is known to have a partner in every level that it was held against.
  *
- * Where the inner sides find no room, the job is made anew, and its sides are **reduced** (join_reduce.cc): before any is built their rows are counted, and those
- * left out that no row meets. If they find no room even so, and nothing leaves before the end, there are several passes: each has a part of the keys
+ * Where the inner sides find no room, the job is made anew, and its sides are **reduced** (join_reduce.cc): before any is built their rows are
+ * counted, and those left out that no row meets. If they find no room even so, and nothing leaves before the end, there are several passes: each has a part of the keys
  * of one level (key_parts.h), and reads cursor 0.
  *
  * So everything has its size from the start: `batch` rows or pairs. A nested loop is launched
@@ -200,6 +200,8 @@ private:
 	void		reduce();
 	void		find_edges();
 	bool		leaves_out(size_t cursor) const;
+	bool		is_small(const KeyEdge &edge) const;
+	bool		empties(size_t number) const;
 	RowTests	tests_of(size_t cursor) const;
 	bool		open_bits(KeyEdge *edge, KeySet set);
 	void		close_bits(KeyEdge *edge, KeySet set);

@@ -10,7 +10,6 @@
 namespace gpuvm {
 namespace cuda {
 
-
 /*
  * All sides at once, as far as they do not wait for each other: their rows, one look at how many these are and at their keys;
  * their tables, one look at what became of them.
@@ -51,11 +50,11 @@ JoinJob::build()
 			keep_index(i);
 		left = std::move(later);
 	}
-	for (Level &level : levels_)
+	for (size_t i = 0; i < levels_.size(); i++)
 	{
+		Level	   &level = levels_[i];
 		const JoinKind kind = level.plan->split->kind;
-
-		const uint32_t rows = split_ < levels_.size() && &level == &levels_[split_] ? pass_list_[0].rows : level.side_rows;
+		const uint32_t rows = i == split_ ? pass_list_[0].rows : level.side_rows;
 
 		if (kind == JoinKind::Full && rows > 0)
 		{
@@ -64,7 +63,7 @@ JoinJob::build()
 			level.partnered = reinterpret_cast<uint32_t *>(allocate(bitmap_bytes(rows)));
 			level.partnered_scan = allocate(bit_scan_bytes(rows));
 		}
-		if (rows == 0 && (kind == JoinKind::Inner || kind == JoinKind::Semi))
+		if (rows == 0 && (kind == JoinKind::Inner || kind == JoinKind::Semi) && empties(i))
 			empty_ = true;
 	}
 }

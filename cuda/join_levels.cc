@@ -56,11 +56,13 @@ JoinJob::column_type(const Level &level, const StageColumnSource &column)
 void
 JoinJob::run_level(size_t number, uint32_t n)
 {
+	const JoinLevel &split = *levels_[number].plan->split;
+
 	if (n != 0 && number == split_)
 		n = admit(number, n);
-	if (n == 0)
+	if (n == 0 || (levels_[number].side_rows == 0 && (split.kind == JoinKind::Inner || split.kind == JoinKind::Semi)))
 		return;
-	if (levels_[number].plan->split->sought)
+	if (split.sought)
 		seek(number, n);
 	else
 		cross(number, n);
@@ -80,7 +82,7 @@ JoinJob::admit(size_t number, uint32_t n)
 	BitScan		scan;
 
 	if (split.kind == JoinKind::Inner || split.kind == JoinKind::Semi)
-		return level.side_rows == 0 ? 0 : n;
+		return n;
 	keys.nkeys = static_cast<uint32_t>(split.probe.size());
 	for (size_t k = 0; k < split.probe.size(); k++)
 		keys.key[k] = level.in.column[split.probe[k]];

@@ -19,6 +19,7 @@
 namespace gpuvm {
 namespace cuda {
 
+constexpr uint64_t SMALL_SHARE = 4;	/* rows of a side, by those of a cursor that may leave few of them */
 constexpr double MOST_KEPT = 0.8;	/* with more rows left the bits are of little use to others */
 
 /* ---- cursors ---------------------------------------------------------------------- */
@@ -200,6 +201,20 @@ JoinJob::leaves_out(size_t cursor) const
 	return !gpuvm::index_key(*levels_[cursor - 1].plan->split, &key);
 }
 
+/* Are the cursor's rows few by those of the edge's side, which they may then leave few of? */
+bool
+JoinJob::is_small(const KeyEdge &edge) const
+{
+	return sources_[edge.cursor]->work.rows <= sources_[edge.level + 1]->work.rows / SMALL_SHARE;
+}
+
+/* Does a side without rows mean that nothing is run, and so nothing raised? Not if it has some that were left out. */
+bool
+JoinJob::empties(size_t number) const
+{
+	return tests_of(number + 1).ntests == 0 || !(plan_->first_raises() || plan_->raises_between(0, number));
+}
+
 bool
 JoinJob::open_bits(KeyEdge *edge, KeySet set)
 {
@@ -224,7 +239,7 @@ JoinJob::close_bits(KeyEdge *edge, KeySet set)
 	(edge->*set).reset();
 }
 
-/* Reads the cursor for these edges; they have no bits if it has most of its rows. */
+/* Reads the cursor for these edges; they have no bits if it has most of its rows, and many. */
 void
 JoinJob::fill_edges(size_t cursor, const std::vector<KeyEdge *> &edges, KeySet set)
 {
@@ -234,8 +249,10 @@ JoinJob::fill_edges(size_t cursor, const std::vector<KeyEdge *> &edges, KeySet s
 	for (KeyEdge *edge : edges)
 		if (open_bits(edge, set))
 			open.push_back(edge);
-	if (static_cast<double>(read_cursor(cursor, open, set)) > MOST_KEPT * static_cast<double>(all))
-		for (KeyEdge *edge : open)
+	if (static_cast<double>(read_cursor(cursor, open, set)) <= MOST_KEPT * static_cast<double>(all))
+		return;
+	for (KeyEdge *edge : open)
+		if (set == &KeyEdge::there || !is_small(*edge))
 			close_bits(edge, set);
 }
 
@@ -267,7 +284,10 @@ JoinJob::reduce()
 
 		if (cursor != 0)
 			levels_[cursor - 1].most_rows = sources_[cursor]->work.rows;
-		if (leaves_out(cursor) && (cursor != 0 || !edges.empty()))
+		/* what cursor 0's program raises it may raise when all sides are there, and none is empty */
+		if (cursor == 0 && (edges.empty() || plan_->first_raises()))
+			continue;
+		if (leaves_out(cursor) || std::any_of(edges.begin(), edges.end(), [&](const KeyEdge *edge) { return is_small(*edge); }))
 			fill_edges(cursor, edges, &KeyEdge::wanted);
 		if (cursor != 0 && tests_of(cursor).any())
 			levels_[cursor - 1].key.clear();
@@ -366,12 +386,9 @@ JoinJob::choose_passes()
 	const size_t split = level_to_split();
 
 	passes_ = split < levels_.size() ? way_.passes : 1;
-	while (split < levels_.size() && !fit(split, passes_))
-	{
-		if (passes_ >= MOST_PASSES)
-			throw no_room("join's inner sides", "", bytes_wanted(split, passes_));
+	/* in the most of all it tries, and waits for other jobs' memory */
+	while (split < levels_.size() && passes_ < MOST_PASSES && !fit(split, passes_))
 		passes_ *= 2;
-	}
 	if (passes_ == 1)
 		return;
 	/* its rows are counted by parts before they are those of a pass */

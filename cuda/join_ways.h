@@ -1,8 +1,8 @@
 /*
  * join_ways.h: how joins are run for which memory was short: reduced, and in several passes.
  *
- * A join is tried as it is first, which is the fastest if there is room, and tells by its refusal that there is none. That of the same program soon after it is run
- * as it was in the end. Later there may be room again.
+ * A join is tried as it is first, which is the fastest if there is room, and tells by its refusal that there is none. That of the same program
+ * soon after it is run as it was in the end. Later there may be room again.
  */
 #ifndef GPUVM_CUDA_JOIN_WAYS_H
 #define GPUVM_CUDA_JOIN_WAYS_H
@@ -40,6 +40,13 @@ public:
 		if (ways_.size() >= MOST)
 			ways_.clear();
 		ways_[program] = Known{way, Clock::now() + KNOWN_FOR};
+	}
+
+	void		forget(uint64_t program)
+	{
+		const std::lock_guard<std::mutex> lock(mutex_);
+
+		ways_.erase(program);
 	}
 
 private:

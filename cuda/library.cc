@@ -462,8 +462,7 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 	const DeviceJobFigures before = *figures;
 	std::chrono::nanoseconds patience = DeviceJob::MEMORY_PATIENCE;
 	const uint32_t forced = request.force_passes != 0 ? request.force_passes : forced_passes();
-	const uint64_t hash = request.program->hash;
-	JoinWay		way = forced != 0 ? JoinWay{true, std::clamp(forced, 1u, KEY_PARTS)} : join != nullptr ? join_ways_.of(hash) : JoinWay();
+	JoinWay		way = forced != 0 ? JoinWay{true, std::clamp(forced, 1u, KEY_PARTS)} : join != nullptr ? join_ways_.of(request.program->hash) : JoinWay();
 
 	for (int attempt = 1;; attempt++)
 	{
@@ -488,14 +487,19 @@ CudaLibrary::run_one(CudaDevice *device, const DeviceJobRequest &request, const 
 			if (!steps.empty())
 				options_.log(steps.c_str());
 			if (attempt != 1)
-				join_ways_.remember(hash, way);
+				join_ways_.remember(request.program->hash, way);
 			return;
 		}
 		catch (const Refusal &)
 		{
 			*published = job->published();
-			if (*published || joins == nullptr || !joins->other_way() || attempt == JOIN_ATTEMPTS || io->stopped())
+			/* neither have rows of it left, nor has a set some */
+			if (*published || (sink != nullptr && sink->rows() != 0) || joins == nullptr || !joins->other_way() || attempt == JOIN_ATTEMPTS ||
+				io->stopped())
+			{
+				join_ways_.forget(request.program->hash);
 				throw;
+			}
 			way = *joins->other_way();
 			patience = job->patience();
 			job->give_up();

@@ -16,9 +16,9 @@ namespace {
 
 enum class Leaves { Rows, Count, Groups };
 
-/* a.v and, where there is one, b.v of three_columns() a and b where a.k = b.k; or count(*), of all or by a.v. */
+/* a.v and, where there is one, b.v of three_columns() a and b where a.k = b.k; or count(*), of all or by a.v. `below` 1000: of rows with such an a.n. */
 SealedProgram
-join_by_key(JoinKind kind, Leaves leaves)
+join_by_key(JoinKind kind, Leaves leaves, int below = 1000)
 {
 	const bool	two = kind == JoinKind::Inner || kind == JoinKind::Left || kind == JoinKind::Full;
 	const int64_t count[] = {RESULT_FROM_AGG | 0}, group[] = {0, RESULT_FROM_AGG | 0};
@@ -42,6 +42,14 @@ join_by_key(JoinKind kind, Leaves leaves)
 	b->emit(Opcode::HashInsert, Type::None, 1, 1, b->add_aux(&key, 1));
 	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
 	parallel = b->emit(Opcode::Parallel, Type::None, 2, 0, 0);
+	if (below < 1000)
+	{
+		const int	n = b->new_reg(Type::I32), bound = b->new_reg(Type::I32);
+
+		b->emit(Opcode::Column, Type::I32, n, 2, 0);
+		b->emit(Opcode::Integer, Type::I32, bound, below, 0);
+		b->emit(Opcode::Ge, Type::I32, n, bound, b->nops + 1, VERDICT_DIES, JUMP_IF_NULL);
+	}
 	key = b->new_reg(Type::I32);
 	b->emit(Opcode::Column, Type::I32, static_cast<int>(key), 0, 0);
 	b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(&key, 1));
@@ -67,10 +75,10 @@ join_by_key(JoinKind kind, Leaves leaves)
 
 /*
  * count(*) of a where a.n < `first`, b where a.k = b.k, and c where b.n = c.n, joined as they say, and c.k < `last`: a's rows are few if `first`
- * leaves few, c's if `last` does.
+ * leaves few, c's if `last` does. `raises`: of each pair of a and b something overflows.
  */
 SealedProgram
-join_chain(JoinKind kinds[2], int first, int last)
+join_chain(JoinKind kinds[2], int first, int last, bool raises = false)
 {
 	const int64_t count[] = {RESULT_FROM_AGG | 0};
 	auto		b = new_builder();
@@ -116,6 +124,15 @@ join_chain(JoinKind kinds[2], int first, int last)
 	b->emit(Opcode::Seek, Type::None, 1, 1, b->add_aux(&k, 1));
 	b->emit(Opcode::Match, Type::None, 1, static_cast<int>(kinds[0]), 0);
 
+	if (raises)
+	{
+		const int	most = b->new_reg(Type::I32), sum = b->new_reg(Type::I32);
+
+		b->emit(Opcode::Integer, Type::I32, most, INT32_MAX, 0);
+		b->emit(Opcode::Add, Type::I32, sum, static_cast<int>(k), most);
+		b->emit(Opcode::Lt, Type::I32, sum, most, b->nops + 1, VERDICT_DIES, JUMP_IF_NULL);
+	}
+
 	const int64_t n = column(Type::I32, 2, 1);
 
 	b->emit(Opcode::Seek, Type::None, 2, 1, b->add_aux(&n, 1));
@@ -124,6 +141,15 @@ join_chain(JoinKind kinds[2], int first, int last)
 	b->ops[parallel].p3 = b->emit(Opcode::Converge, Type::None, 0, 0, 0);
 	b->emit(Opcode::Finish, Type::None, 0, 0, 0);
 	return seal(*b);
+}
+
+/* Keys of too wide a range for bits: what has them is not reduced. */
+void
+spread_keys(Table *a, Table *b)
+{
+	a->columns[0].rows[0] = b->columns[0].rows[0] = from_register(INT32_MAX);
+	a->build();
+	b->build();
 }
 
 class CudaJoinPasses : public CudaRuntime
@@ -242,7 +268,10 @@ TEST_F(CudaJoinPasses, WhatLeavesAtTheEndMakesThem)
 /* As many as fit, and what groups leave is enough for all of them. */
 TEST_F(CudaJoinPasses, AsManyAsFit)
 {
-	const Table a = three_columns({50}, 60, 1), b = three_columns({60000}, 20000000, 3);
+	Table		a = three_columns({50}, 60, 1), b = three_columns({60000}, 20000000, 3);
+
+	spread_keys(&a, &b);
+
 	const SealedProgram program = join_by_key(JoinKind::Inner, Leaves::Groups);
 	const std::vector<StoredTable> stored = {arena.store(a), arena.store(b)};
 	const std::pair<uint64_t, uint32_t> cases[] = {{700 << 10, 8}, {1000 << 10, 4}, {1300 << 10, 2}, {1600 << 10, 2}, {2600 << 10, 1}};
@@ -280,7 +309,10 @@ TEST_F(CudaJoinPasses, WhatTheyCannotMend)
 /* A job waits once for what others have, however often it begins. */
 TEST_F(CudaJoinPasses, OnePatience)
 {
-	const Table a = three_columns({50}, 60, 1), b = three_columns({60000}, 40000, 3);
+	Table		a = three_columns({50}, 60, 1), b = three_columns({60000}, 40000, 3);
+
+	spread_keys(&a, &b);
+
 	const std::vector<StoredTable> stored = {arena.store(a), arena.store(b)};
 
 	library.reset();
@@ -421,4 +453,69 @@ TEST_F(CudaJoinPasses, ReducedSidesFindRoom)
 	EXPECT_EQ(ran.sorted(), expected(program, stored));
 	ways.transfer = Transfer::Mapped;
 	EXPECT_EQ(run(program.get(), stored, {}, ways).sorted(), expected(program, stored));
+}
+
+/* What an attempt has put into a set is not there once more. */
+TEST_F(CudaJoinPasses, NoSetTwice)
+{
+	const Table a = three_columns({50}, 60, 1);
+	Table		b = three_columns({60000}, 20000000, 3);
+	const SealedProgram program = join_by_key(JoinKind::Inner, Leaves::Rows, 990);
+	Rng			rng(7);
+	int			done = 0;
+
+	for (Value &key : b.columns[0].rows)
+		if (chance(rng, 40))
+			key = from_register(static_cast<int64_t>(rng() % 60));
+	b.build();
+
+	const std::vector<StoredTable> stored = {arena.store(a), arena.store(b)};
+	const size_t rows = expected(program, stored).size();
+
+	for (uint64_t limit = 1000 << 10; limit < 3000 << 10; limit += 50 << 10)
+	{
+		Ways		ways;
+
+		ways.sink = true;
+		ways.nbuffers = 0;
+		ways.sink_columns = {SinkColumn{0, SinkForm::Value}, SinkColumn{1, SinkForm::Value}};
+		ways.transfer = Transfer::Mapped;
+		library.reset();
+		open(limit);
+
+		const Ran	made = run(program.get(), stored, {}, ways);
+		const std::unique_ptr<DeviceSet> set(made.figures.set);
+
+		if (made.outcome != DeviceOutcome::Done)
+			continue;
+		done++;
+		EXPECT_EQ(set->rows(), rows) << limit;
+	}
+	EXPECT_GT(done, 5);
+}
+
+/* A side that is reduced to nothing is no reason not to run, and raise, what stands before it. */
+TEST_F(CudaJoinPasses, WhatIsRaisedBefore)
+{
+	const Table a = three_columns({900}, 600, 1), b = three_columns({1500}, 600, 3);
+	Table		c = three_columns({3}, 10, 5);
+	JoinKind	kinds[] = {JoinKind::Inner, JoinKind::Inner};
+
+	for (Value &n : c.columns[2].rows)
+		n = from_register(1000000);
+	c.build();
+
+	const std::vector<StoredTable> stored = {arena.store(a), arena.store(b), arena.store(c)};
+
+	for (bool raises : {false, true})
+		for (uint32_t passes : {0, 1, 4})
+		{
+			Ways		ways;
+
+			ways.passes = passes;
+
+			const Ran	ran = run_short(0, join_chain(kinds, 20, 1000, raises), stored, ways);
+
+			EXPECT_EQ(ran.figures.errors != 0, raises) << passes;
+		}
 }
