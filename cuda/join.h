@@ -19,8 +19,8 @@
  * picked: listed, and their columns fetched (table_rows.h); it does not run. A picked row is known to have a partner in every level that it was held against.
  *
  * Where the inner sides find no room, the job is made anew, and its sides are **reduced** (join_reduce.cc): before any is built their rows are
- * counted, and those left out that no row meets. If they find no room even so, and nothing leaves before the end, there are several passes: each has a part of the keys
- * of one level (key_parts.h), and reads cursor 0.
+ * counted, and those left out that no row meets. If they find no room even so, and nothing leaves before the end, there are several passes:
+ * each has a part of the keys of one level (key_parts.h), and reads cursor 0.
  *
  * So everything has its size from the start: `batch` rows or pairs. A nested loop is launched
  * over tiles of pairs, without lists of them.

@@ -111,7 +111,8 @@ ok($node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM gpuvm.activi
 	$node->poll_query_until('postgres', q{SELECT value > 30 << 20 FROM gpuvm.stats WHERE counter = 'engine memory'}),
 	'a job that takes its time, and memory');
 my $wait = $node->safe_psql('postgres', q{SELECT current_setting('server_version_num')::int >= 170000}) eq 't' ? 'GpuvmJob' : 'Extension';
-ok($node->poll_query_until('postgres', qq{SELECT wait_event = '$wait' FROM pg_stat_activity WHERE application_name = 'long'}), 'pg_stat_activity says what it waits for');
+ok($node->poll_query_until('postgres', qq{SELECT wait_event = '$wait' FROM pg_stat_activity WHERE application_name = 'long'}),
+	'pg_stat_activity says what it waits for');
 my $waits = $node->background_psql('postgres', on_error_stop => 0);
 $waits->query_safe("SET application_name = 'waits'");
 $waits->query_until(qr//, "$join;\n");
