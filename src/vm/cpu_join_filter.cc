@@ -287,7 +287,9 @@ JoinProgram::make_filters()
 			}
 			if (inner.rows == 0 || (range.type != Type::Bool && (!range.may_value || range.lo > range.hi)))
 				filter.n = 0;
-			if (filter.n <= std::min(MOST_KEY_BITS, BITS_OF_ROW * cursors_[0].total_rows) && (filter.n != 0 || inner.rows == 0))
+			/* they take an eighth of the memory that there is at most */
+			if (filter.n <= std::min(MOST_KEY_BITS, BITS_OF_ROW * cursors_[0].total_rows) && filter.n <= memory_for(filter.n) &&
+				(filter.n != 0 || inner.rows == 0))
 			{
 				/* an index takes them along, if it is not at work yet */
 				Pages	   *to = level.side.building && !level.side.key.empty() ? &level.side.building->key_bits : &filter.own;

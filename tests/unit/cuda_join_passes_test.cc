@@ -465,7 +465,7 @@ TEST_F(CudaJoinPasses, NoSetTwice)
 	int			done = 0;
 
 	for (Value &key : b.columns[0].rows)
-		if (chance(rng, 40))
+		if (rng() % 100 < 40)
 			key = from_register(static_cast<int64_t>(rng() % 60));
 	b.build();
 
