@@ -534,7 +534,7 @@ lower_set(Lowering *l, const GpuvmRel *set)
 	{
 		const TargetEntry *column = lfirst_node(TargetEntry, lc);
 
-		l->values[column->resno] = resolve(l, (const Node *) column->expr);
+		set_value(l, column->resno, resolve(l, (const Node *) column->expr));
 	}
 	return piece;
 }

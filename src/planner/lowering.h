@@ -169,6 +169,13 @@ Piece	   *as_one_relation(Lowering *l, Piece *piece, const GpuvmRel *rel);
 
 /* -- lowering_rows.cc -- */
 /* Different values of an expression over all rows of its relations. */
+/* Not by an assignment: what computes the value may move the array. */
+inline void
+set_value(Lowering *l, int number, Node *value)
+{
+	l->values[number] = value;
+}
+
 /* A relation's rows, before any condition. */
 double		tuples_of(const Lowering *l, int relid);
 double		distinct_values(Lowering *l, const Node *expr);

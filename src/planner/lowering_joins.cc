@@ -283,7 +283,7 @@ set_values(Lowering *l, const GpuvmRel *project)
 
 		if (rel_hands_on(column))
 			continue;
-		l->values[column->resno] = resolve(l, (const Node *) column->expr);
+		set_value(l, column->resno, resolve(l, (const Node *) column->expr));
 		if (l->reason != nullptr)
 			return false;
 		if (!IsA(column->expr, Var) && !IsA(column->expr, Const))

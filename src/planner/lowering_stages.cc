@@ -397,7 +397,7 @@ begin_groups(Lowering *l, const GpuvmRel *rel, Piece **piece)
 
 		if (rel_hands_on(column))
 			continue;
-		l->values[column->resno] = resolve(l, (const Node *) column->expr);
+		set_value(l, column->resno, resolve(l, (const Node *) column->expr));
 		if (l->reason != nullptr)
 			return false;
 	}

@@ -460,7 +460,7 @@ lower_sort(Lowering *l, const GpuvmRel *rel, const Piece *input, List *asked)
 
 		if (!list_member_ptr(w.clauses, a->clause))
 			continue;
-		l->values[a->column->resno] = window_value(&w, a->column, relid);
+		set_value(l, a->column->resno, window_value(&w, a->column, relid));
 		a->made = true;
 	}
 	return piece;

@@ -207,7 +207,7 @@ resolve_above(Lowering *l, const GpuvmRel *rel, const GpuvmRel *body, List **hav
 		const TargetEntry *column = lfirst_node(TargetEntry, lc);
 
 		if (!rel_hands_on(column))
-			l->values[column->resno] = resolve(l, (const Node *) column->expr);
+			set_value(l, column->resno, resolve(l, (const Node *) column->expr));
 	}
 	return l->reason == nullptr;
 }

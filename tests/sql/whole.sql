@@ -47,6 +47,11 @@ SELECT * FROM ask('SELECT i.kind, sum(s.q) FROM (SELECT item, sum(qty) q FROM sa
 SELECT * FROM ask('SELECT kind, count(*) FROM items WHERE EXISTS (SELECT FROM sales WHERE qty = 6) GROUP BY 1 ORDER BY 1');
 SELECT * FROM ask('SELECT kind, count(*) FROM items i JOIN (SELECT item FROM sales GROUP BY item) s USING (item) WHERE NOT EXISTS (SELECT FROM nothing) AND EXISTS (SELECT FROM sales WHERE qty = 6 OFFSET 0) GROUP BY 1 ORDER BY 1');
 SELECT * FROM ask('SELECT count(*) FROM items i JOIN (SELECT item FROM sales GROUP BY item) s USING (item) WHERE EXISTS (SELECT FROM nothing n JOIN sales USING (item))');
+-- Values of subqueries that are defined while a column that reads them is.
+CREATE TABLE z (id int, x int);
+INSERT INTO z SELECT i, i % 7 FROM generate_series(1, 50) i;
+SELECT gpuvm.import('z');
+SELECT * FROM ask('SELECT (SELECT count(DISTINCT x) FROM z) FROM z GROUP BY id::text HAVING count(*) = (SELECT count(*) FROM z)');
 -- A subquery for each row.
 SELECT * FROM ask('SELECT count(*), sum(id) FROM sales a WHERE id < 300 AND qty > (SELECT min(qty) FROM sales b WHERE b.item = a.item)');
 -- What is computed above the last stage.
