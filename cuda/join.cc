@@ -149,19 +149,18 @@ JoinJob::appended(const RowSetState &outcome)
 void
 JoinJob::run()
 {
-	bool		placed = true;
+	bool		placed = !way_.reduces;
 	uint64_t	bytes = 0, dead = 0;
 
 	device_->use();
 	if (!way_.reduces)
 		choose_counted();
-	for (Source *source : all_sources())
+
+	/* those of a reduced join begin one after the other, as they are read */
+	const std::vector<Source *> sources = way_.reduces ? std::vector<Source *>() : all_sources();
+
+	for (Source *source : sources)
 	{
-		if (way_.reduces)
-		{
-			placed = false;
-			break;				/* one after the other, as they are read */
-		}
 		source->feed->begin(request_.transfer);
 		placed = placed && source->feed->all_placed();
 		bytes += source->feed->bytes();
@@ -184,10 +183,8 @@ JoinJob::run()
 	/* In the order of their use, each in a place of its own: none waits for another, and all may be there from the job before. */
 	uint64_t	described = 0;
 
-	for (Source *source : all_sources())
+	for (Source *source : sources)
 	{
-		if (way_.reduces)
-			break;
 		source->feed->use_lane(lane_, described);
 		described = source->feed->table_end();
 		if (source->work.dead_pads != 0)

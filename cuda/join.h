@@ -221,6 +221,7 @@ private:
 	void		count_pairs(size_t number, uint64_t pairs) { figures_->pairs += pass_ == 0 || number >= split_ ? pairs : 0; }
 	uint32_t	admit(size_t number, uint32_t n);
 	uint32_t	staged_pads(const Source &source, Carver *size) const;
+	uint32_t	stage_slice(Source *source, const RowTests &tests, uint32_t most, const RowStaging &staging, DeviceJobFigures *figures);
 	void		append_source(Source *source, const RowTests &tests, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome);
 	void		end_source(std::unique_ptr<Source> *source);
 	void		build_tables(const std::vector<size_t> &numbers);

@@ -169,6 +169,21 @@ JoinJob::launch_source(Source *source, uint32_t npads, const RowStaging &staging
 	source->next_pad += npads;
 }
 
+/* The next slice's rows, of at most so many pads, less those that fail the tests: how many pads. The device is done with those before. */
+uint32_t
+JoinJob::stage_slice(Source *source, const RowTests &tests, uint32_t most, const RowStaging &staging, DeviceJobFigures *figures)
+{
+	source->feed->retire(source->next_pad);
+	start();
+
+	const uint32_t n = bring_source(source, most);
+
+	launch_source(source, n, staging, figures);
+	if (tests.any())
+		check(keep_rows(source->program, staging, n, tests, lane_->stream), "leaving out rows");
+	return n;
+}
+
 /* Behind the rows of a set, slice by slice, of which the last is not waited for. */
 void
 JoinJob::append_source(Source *source, const RowTests &tests, const RowSet &to, uint32_t most, char *staging_memory, RowSetState *outcome)
@@ -184,14 +199,8 @@ JoinJob::append_source(Source *source, const RowTests &tests, const RowSet &to, 
 	check(reset_rows(to, lane_->stream), "emptying a row set");
 	while (source->next_pad < npads)
 	{
-		source->feed->retire(source->next_pad);
-		start();
+		const uint32_t n = stage_slice(source, tests, most, staging, &read);
 
-		const uint32_t n = bring_source(source, most);
-
-		launch_source(source, n, staging, &read);
-		if (tests.any())
-			check(keep_rows(program, staging, n, tests, lane_->stream), "leaving out rows");
 		check(append_rows(program, staging, n, to, temp, outcome, lane_->stream), "collecting rows");
 		if (source->next_pad == npads)
 			break;

@@ -299,7 +299,7 @@ JoinPlan::raises_between(size_t first_level, size_t end_level) const
 			std::vector<ValueRange> columns;
 
 			for (int item : stage->columns)
-				columns.push_back(any_range(split_.items[static_cast<size_t>(item)].type));
+				columns.push_back(full_range(split_.items[static_cast<size_t>(item)].type));
 			if (stage->present() && may_raise(stage->program(), params_.data(), columns.data(), maps_))
 				return true;
 		}

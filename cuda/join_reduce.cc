@@ -81,14 +81,8 @@ JoinJob::read_cursor(size_t cursor, const std::vector<KeyEdge *> &edges, KeySet 
 	check(cudaMemsetAsync(parts, 0, KEY_PARTS * sizeof(uint32_t), lane_->stream), "counting keys");
 	while (source->next_pad < source->work.pads.size())
 	{
-		source->feed->retire(source->next_pad);
-		start();
+		const uint32_t n = stage_slice(source, tests, most, staging, &read);
 
-		const uint32_t n = bring_source(source, most);
-
-		launch_source(source, n, staging, &read);
-		if (tests.any())
-			check(keep_rows(program, staging, n, tests, lane_->stream), "leaving out rows");
 		check(count_parts(program, staging, n, nkeys, parts, lane_->stream), "counting keys");
 		for (const KeyEdge *edge : edges)
 		{

@@ -22,7 +22,8 @@ aggregate_type(const CompileInput *input, const VmAggregate &agg)
 		return Type::None;
 	if (agg.input == AggInput::Position)
 		return Type::I64;
-	if (agg.input == AggInput::Square || is_of_halves(agg.input) || is_of_quotient(agg.input) || is_of_interval(agg.input) || is_small_limb(agg.input) || agg.input == AggInput::Bits)
+	if (agg.input == AggInput::Square || is_of_halves(agg.input) || is_of_quotient(agg.input) ||
+		is_of_interval(agg.input) || is_small_limb(agg.input) || agg.input == AggInput::Bits)
 		return Type::I64;
 	if (is_double(agg.input))
 		return Type::F64;
@@ -400,7 +401,8 @@ compile_aggregate(Compiler *c, const VmAggregate &agg, int number, OutputForm *o
 const char *
 aggregate_name(AggFn fn)
 {
-	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor", "any_value", "min", "max", "min", "max"};
+	static const char *const names[] = {"count", "count", "sum", "min", "max", "bool_and", "bool_or",
+		"bit_and", "bit_or", "bit_xor", "any_value", "min", "max", "min", "max"};
 
 	return names[static_cast<int>(fn)];
 }

@@ -237,7 +237,8 @@ has_soft_errors(const Compiler *c)
 		const OpcodeInfo &info = opcode_info[static_cast<int>(op.opcode)];
 		bool		writes = info.form == OpForm::BINARY || info.form == OpForm::UNARY;
 
-		if (op.opcode == Opcode::Bound || op.opcode == Opcode::DatePart || op.opcode == Opcode::ZoneShift || (writes && info.errors != 0 && c->info[op.p1].scale >= 0))
+		if (op.opcode == Opcode::Bound || op.opcode == Opcode::DatePart || op.opcode == Opcode::ZoneShift ||
+			(writes && info.errors != 0 && c->info[op.p1].scale >= 0))
 			return true;
 	}
 	return c->soft_errors;

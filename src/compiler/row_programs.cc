@@ -243,7 +243,8 @@ rows_program(CompileInput *input, List *vars, List *hidden, List *collations, Co
 	foreach(lc, hidden)
 	{
 		int			to = c->outputs[nvars + foreach_current_index(lc)].reg;
-		int			reg = is_wide(input, static_cast<const Expr *>(lfirst(lc))) ? to : compile_hidden(c, static_cast<const Expr *>(lfirst(lc)), list_nth_oid(collations, foreach_current_index(lc)));
+		int			reg = is_wide(input, static_cast<const Expr *>(lfirst(lc))) ? to
+			: compile_hidden(c, static_cast<const Expr *>(lfirst(lc)), list_nth_oid(collations, foreach_current_index(lc)));
 
 		if (reg >= 0)
 			reg = convert(c, reg, static_cast<Type>(c->b->reg_type[to]));

@@ -80,24 +80,36 @@ is_small_table(const GpuvmRel *rel, int number)
 	return false;
 }
 
+static bool
+compares_columns(const Node *condition)
+{
+	const OpExpr *op = (const OpExpr *) condition;
+
+	return IsA(condition, OpExpr) && list_length(op->args) == 2 &&
+		rel_column_of(static_cast<Node *>(linitial(op->args))) != 0 &&
+		rel_column_of(static_cast<Node *>(lsecond(op->args))) != 0 &&
+		op_hashjoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args))));
+}
+
 /* Does the condition say that the column equals another one, as the equality does? That; 0: it does not. */
 static int
 equal_column(const Node *condition, int number, const Equality *e)
 {
 	const OpExpr *op = (const OpExpr *) condition;
 
-	if (!IsA(condition, OpExpr) || op->opno != e->op->opno || op->inputcollid != e->op->inputcollid || list_length(op->args) != 2)
+	if (!compares_columns(condition) || op->opno != e->op->opno || op->inputcollid != e->op->inputcollid)
 		return 0;
 	for (int i = 0; i < 2; i++)
 	{
 		const Node *one = static_cast<Node *>(list_nth(op->args, i)), *other = static_cast<Node *>(list_nth(op->args, 1 - i));
 
-		if (rel_column_of(one) == number && rel_column_of(other) != 0 && exprType(one) == exprType(other))
+		if (rel_column_of(one) == number && exprType(one) == exprType(other))
 			return rel_column_of(other);
 	}
 	return 0;
 }
 
+/* Of the tables that are joined one with a condition that the column comes from, or that has a column which is equal to it. */
 static bool
 find_small(const GpuvmRel *rel, int number, Equality *e)
 {
@@ -132,13 +144,6 @@ find_small(const GpuvmRel *rel, int number, Equality *e)
 	return false;
 }
 
-/* Of the tables that are joined one with a condition that the column comes from, or that has a column which is equal to it. */
-static bool
-small_table(const GpuvmRel *rel, Equality *e)
-{
-	return find_small(rel, rel_column_of(static_cast<Node *>(list_nth(e->op->args, e->inner))), e);
-}
-
 static GpuvmRel *
 copy_of_small(const Equality *e, int *numbers)
 {
@@ -160,7 +165,7 @@ copy_of_small(const Equality *e, int *numbers)
 
 /* -- the arms, and what is grouped ------------------------------------------------------------ */
 
-/* What is above a scan, and takes all of its rows. */
+/* What is above a scan, and takes all of its rows: the dearest of it. */
 enum class Below
 {
 	Joins,						/* nothing */
@@ -267,11 +272,11 @@ reduce(GpuvmRel **cell, int number, const Equality *e, Below below)
 			break;
 		case REL_GROUP:
 			if (rel->sets == NIL && is_common(rel->keys, rel, number, e))
-				reduce(rel_input_cell(rel), number, e, below == Below::Union ? below : Below::Groups);
+				reduce(rel_input_cell(rel), number, e, Max(below, Below::Groups));
 			break;
 		case REL_WINDOW:
 			if (is_common_to_windows(rel, number, e))
-				reduce(rel_input_cell(rel), number, e, below == Below::Union ? below : Below::Groups);
+				reduce(rel_input_cell(rel), number, e, Max(below, Below::Groups));
 			break;
 		case REL_SORT:
 			if (rel->offset == nullptr && rel->count == nullptr)
@@ -323,21 +328,10 @@ reduce_by(GpuvmRel *join, const OpExpr *op, GpuvmRel *statement)
 
 			if (!drops_unmatched(join, 1 - side) || !bms_is_member(number, rel_visible(narrow)) || !bms_is_member(other, rel_visible(*wide)))
 				continue;
-			if (small_table(narrow, &e))
+			if (find_small(narrow, number, &e))
 				reduce(wide, other, &e, Below::Joins);
 		}
 	}
-}
-
-static bool
-compares_columns(const Node *condition)
-{
-	const OpExpr *op = (const OpExpr *) condition;
-
-	return IsA(condition, OpExpr) && list_length(op->args) == 2 &&
-		rel_column_of(static_cast<Node *>(linitial(op->args))) != 0 &&
-		rel_column_of(static_cast<Node *>(lsecond(op->args))) != 0 &&
-		op_hashjoinable(op->opno, exprType(static_cast<Node *>(linitial(op->args))));
 }
 
 void

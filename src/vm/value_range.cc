@@ -342,9 +342,21 @@ op_range(const Program *program, const Op &op, const ParamValue *params, const C
 }  // namespace
 
 ValueRange
-any_range(Type type)
+full_range(Type t)
 {
-	return full_range(type);
+	ValueRange	r = {};
+
+	r.type = t;
+	r.may_null = r.may_value = true;
+	r.may_true = r.may_false = true;
+	r.may_nan = r.may_inf = type_is_float(t);
+	r.exp_lo = type_exp_lo(t);
+	r.exp_hi = type_exp_hi(t);
+	r.lo = type_min(t);
+	r.hi = type_max(t);
+	r.flo = -INFINITE;
+	r.fhi = INFINITE;
+	return r;
 }
 
 ValueRange

@@ -37,7 +37,7 @@ struct ValueRange
 	double		fhi;
 };
 
-ValueRange	any_range(Type type);	/* whatever it may hold */
+ValueRange	full_range(Type type);	/* any value of it */
 ValueRange	column_range(const ColumnSummary &column);
 ValueRange	column_range(const ColumnChunk &chunk);
 

@@ -42,25 +42,6 @@ type_exp_hi(Type t)
 	return t == Type::F32 ? 128 : 1024;
 }
 
-/* Any value of the type. */
-inline ValueRange
-full_range(Type t)
-{
-	ValueRange	r = {};
-
-	r.type = t;
-	r.may_null = r.may_value = true;
-	r.may_true = r.may_false = true;
-	r.may_nan = r.may_inf = type_is_float(t);
-	r.exp_lo = type_exp_lo(t);
-	r.exp_hi = type_exp_hi(t);
-	r.lo = type_min(t);
-	r.hi = type_max(t);
-	r.flo = -INFINITE;
-	r.fhi = INFINITE;
-	return r;
-}
-
 inline ValueRange
 null_range(Type t)
 {

@@ -630,9 +630,7 @@ TEST_F(CudaJoinIndex, PassesForWantOfMemory)
 	Table		a = three_columns({50}, 60, 1), b = three_columns({60000}, 40000, 3);
 	Ways		ways;
 
-	a.columns[0].rows[0] = b.columns[0].rows[0] = from_register(INT32_MAX);
-	a.build();
-	b.build();
+	spread_keys(&a, &b);
 	open(1 << 20);
 	cuda::join_sizes.least_batch = cuda::join_sizes.most_batch = TABLET_PAD_ROWS;
 	ways.transfer = Transfer::Mapped;

@@ -143,15 +143,6 @@ join_chain(JoinKind kinds[2], int first, int last, bool raises = false)
 	return seal(*b);
 }
 
-/* Keys of too wide a range for bits: what has them is not reduced. */
-void
-spread_keys(Table *a, Table *b)
-{
-	a->columns[0].rows[0] = b->columns[0].rows[0] = from_register(INT32_MAX);
-	a->build();
-	b->build();
-}
-
 class CudaJoinPasses : public CudaRuntime
 {
 protected:

@@ -487,6 +487,15 @@ three_columns(const std::vector<uint32_t> &tablet_rows, uint32_t keys, uint64_t 
 	return table;
 }
 
+/* Keys of three_columns(), of too wide a range for bits: what has them is not reduced. */
+inline void
+spread_keys(Table *a, Table *b)
+{
+	a->columns[0].rows[0] = b->columns[0].rows[0] = from_register(INT32_MAX);
+	a->build();
+	b->build();
+}
+
 /* SELECT k, n, v FROM t WHERE k < limit; with `add`, k + add is evaluated, too. */
 inline SealedProgram
 filter_program(int limit, int add = 0)
